@@ -1,0 +1,57 @@
+PYTHON ?= python3
+VENV   ?= .venv
+BIN    := $(VENV)/bin
+PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+
+# Python files are read from src/ as they stand; a change to any of these builds again.
+NATIVE := pyproject.toml CMakeLists.txt $(wildcard src/declip/kernels/*.cpp src/declip/kernels/*.hpp)
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test test-long lint format clean FORCE
+.DELETE_ON_ERROR:
+
+help: ## show this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' Makefile
+
+demo: $(VENV)/.installed-run ## restore a clipped matrix and show the result
+	$(BIN)/python -m declip.demo
+
+test: $(VENV)/.installed-test ## run the fast tests and the examples in docstrings
+	$(BIN)/python -m pytest -m "not slow" $(ARGS)
+
+test-long: $(VENV)/.installed-test ## run every test
+	$(BIN)/python -m pytest $(ARGS)
+
+lint: $(VENV)/.installed-lint ## check style, types and the direction of imports
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-logo
+
+format: $(VENV)/.installed-lint ## put the Python files in house style
+	$(BIN)/ruff check --fix
+	$(BIN)/ruff format
+
+clean: ## remove the environment, builds and caches
+	rm -rf $(VENV) build dist .coverage htmlcov .hypothesis
+	rm -rf .pytest_cache .mypy_cache .ruff_cache .import_linter_cache
+	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# The build tools live in the environment, so that a second build is incremental.
+$(VENV)/.build-tools: pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "declip needs Python 3.11 or newer, this is %s (%s): try make PYTHON=python3.12" % (sys.version.split()[0], sys.executable))'
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); exit 1; }
+	$(PIP) cmake ninja $$($(BIN)/python -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["build-system"]["requires"])')
+	@touch $@
+
+EXTRAS_test := [test]
+EXTRAS_lint := [lint]
+$(VENV)/.installed-%: $(VENV)/.build-tools $(VENV)/.modules $(NATIVE)
+	$(PIP) --no-build-isolation --config-settings build-dir=$(VENV)/build --editable '.$(EXTRAS_$*)'
+	@touch $@
+
+# An editable install knows its modules by name: this list changes when one comes or goes.
+$(VENV)/.modules: FORCE | $(VENV)/.build-tools
+	@find src/declip -name '*.py' | sort > $@.new
+	@cmp -s $@.new $@ && rm $@.new || mv $@.new $@
+FORCE:

@@ -1,0 +1,5 @@
+"""scikit-learn estimators."""
+
+from declip.estimators.fro import FroCMC
+
+__all__ = ["FroCMC"]

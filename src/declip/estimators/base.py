@@ -1,0 +1,322 @@
+"""What every estimator of the family shares: reading a table, restoring it, and asking for single cells."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any, Self
+
+import numpy as np
+from joblib import effective_n_jobs
+from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
+from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin, _fit_context
+from sklearn.callback import CallbackSupportMixin, with_callbacks
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.validation import check_is_fitted, validate_data
+from threadpoolctl import threadpool_limits
+
+from declip import kernels
+from declip.intervals import Intervals
+from declip.lowrank import LowRank
+from declip.solvers import Solution, solve_rows
+from declip.validation import (
+    check_cells,
+    check_memory,
+    check_some_exact,
+    table_to_triplets,
+    warn_about_coverage,
+    warn_nothing_clipped,
+)
+
+__all__ = ["CompletionEstimator"]
+
+_SCORE_FOLDS = 5
+
+
+class CompletionEstimator(
+    CallbackSupportMixin, OneToOneFeatureMixin, TransformerMixin, BaseEstimator
+):
+    """Base of the estimators: a fitted low-rank matrix, and the row problem that extends it to new rows.
+
+    A subclass implements `_solve`, which fits the cells and returns a `Solution`, and has the parameters
+    ``ceiling``, ``floor``, ``clipped``, ``alpha``, ``n_jobs``, ``max_iter`` and ``verbose``.
+    """
+
+    def _solve(self, intervals: Intervals, on_sweep: Any) -> Solution:
+        raise NotImplementedError
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Fit the low-rank model to the observed cells of a table.
+
+        Parameters
+        ----------
+        X : array-like, frame, sparse matrix or Intervals of shape (n_samples, n_features)
+            NaN (and NA, None, masked or absent in a sparse matrix) is missing. An `Intervals` carries its own limits;
+            ``ceiling`` and ``floor`` are then not used.
+        y : ignored
+            For the conventions of scikit-learn.
+
+        Returns
+        -------
+        self : object
+            The fitted estimator.
+        """
+        self._fit(X)
+        return self
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit_transform(self, X: Any, y: Any = None, **fit_params: Any) -> NDArray:
+        """Fit, and return the restored table.
+
+        Exact cells come back untouched, clipped cells beyond their limit, missing cells filled.
+
+        Parameters
+        ----------
+        X : array-like, frame, sparse matrix or Intervals of shape (n_samples, n_features)
+            As in `fit`.
+        y : ignored
+            For the conventions of scikit-learn.
+        **fit_params : dict
+            None are taken.
+
+        Returns
+        -------
+        X_restored : ndarray of shape (n_samples, n_features)
+            Dense; refused before allocation if it cannot fit in memory.
+        """
+        if fit_params:
+            raise TypeError(f"fit_transform takes no {', '.join(fit_params)}")
+        intervals = self._fit(X)
+        return self._restored(intervals, self._model())
+
+    @with_callbacks
+    def _fit(self, X: Any) -> Intervals:
+        intervals = self._read(X, reset=True)
+        treated = intervals.treat(self.clipped)
+        self._check_fittable(intervals, treated)
+        context = self._init_callback_context(max_subtasks=self.max_iter)
+        context.call_on_fit_task_begin(estimator=self, X=X)
+        # BLAS works on small factors here; its threads would only spin beside ours.
+        with threadpool_limits(limits=1, user_api="blas"):
+            solution = self._solve(treated, _SweepReporter(self, context, X))
+            self._store(solution, treated)
+        self.n_features_in_ = intervals.shape[1]
+        context.call_on_fit_task_end(estimator=self, X=X)
+        if not solution.converged and not solution.stopped:
+            warnings.warn(
+                f"{type(self).__name__} did not settle in {self.max_iter} sweeps: the objective still fell by "
+                f"{solution.last_fall:.1e} of itself in the last one. Raise max_iter or alpha, or accept a larger tol.",
+                ConvergenceWarning,
+                stacklevel=3,
+            )
+        return intervals
+
+    def _check_fittable(self, intervals: Intervals, treated: Intervals) -> None:
+        check_some_exact(*treated.triplets()[2:])
+        if intervals.n_open == 0 and not (self.ceiling is None and self.floor is None):
+            warn_nothing_clipped(self.ceiling is not None, self.floor is not None)
+        for axis, side, labels in (
+            ("row", treated.by_row, treated.row_labels),
+            ("column", treated.by_col, treated.col_labels),
+        ):
+            exact, open_ = np.diff(side.exact_ptr), np.diff(side.open_ptr)
+            warn_about_coverage(axis, exact, exact + open_, self._rank_to_fit(), labels)
+
+    def _rank_to_fit(self) -> int:
+        return int(self.n_components)
+
+    def _read(self, X: Any, *, reset: bool) -> Intervals:
+        """Return the cells of a table under the limits of this estimator, or an Intervals as it is."""
+        if isinstance(X, Intervals):
+            names = X.col_labels
+            if reset:
+                self.n_features_in_ = X.shape[1]
+                self.__dict__.pop("feature_names_in_", None)
+                if names is not None and all(isinstance(n, str) for n in names):
+                    self.feature_names_in_ = np.asarray(names, dtype=object)
+            elif X.shape[1] != self.n_features_in_:
+                raise ValueError(
+                    f"X has {X.shape[1]} features, but {type(self).__name__} is expecting "
+                    f"{self.n_features_in_} features as input."
+                )
+            return X
+        cells = table_to_triplets(X, estimator=self, allow_empty=not reset)
+        validate_data(self, X, reset=reset, skip_check_array=True)
+        return Intervals.from_cells(cells, self.ceiling, self.floor)
+
+    def _store(self, solution: Solution, intervals: Intervals) -> None:
+        for name, value in self._fitted_attributes(solution).items():
+            setattr(self, name, value)
+
+    def _fitted_attributes(self, solution: Solution) -> dict[str, Any]:
+        model = solution.model
+        return {
+            "row_factors_": np.ascontiguousarray(model.P),
+            "components_": np.ascontiguousarray(model.Q.T),
+            "row_offset_": model.row_offset,
+            "column_offset_": model.col_offset,
+            "mean_": model.mean,
+            "scale_": solution.scale,
+            "history_": solution.history,
+            "objective_": float(solution.history[-1]),
+            "n_iter_": solution.n_iter,
+            "converged_": solution.converged,
+        }
+
+    def _model(self, n_rows: int | None = None) -> LowRank:
+        """Return the fitted matrix, or one of ``n_rows`` rows still to be solved for with the same columns."""
+        check_is_fitted(self)
+        bias = bool(self.bias)
+        P, Q = self.row_factors_, np.ascontiguousarray(self.components_.T)
+        if n_rows is not None:
+            P = np.zeros((n_rows, Q.shape[1]), Q.dtype)
+        if not bias:
+            return LowRank(P, Q, self.mean_)
+        b = self.row_offset_ if n_rows is None else np.zeros(n_rows, Q.dtype)
+        return LowRank(
+            np.column_stack([P, b]), np.column_stack([Q, self.column_offset_]), self.mean_, True
+        )
+
+    def _solve_new_rows(self, intervals: Intervals) -> LowRank:
+        model = self._model(intervals.shape[0])
+        side = intervals.treat(self.clipped).astype(model.A.dtype).by_row
+        return solve_rows(side, model, self.alpha, self.scale_, effective_n_jobs(self.n_jobs))
+
+    def transform(self, X: Any) -> NDArray:
+        """Restore a table: new rows are solved for with the fitted column factors, under their own limits.
+
+        Parameters
+        ----------
+        X : array-like, frame, sparse matrix or Intervals of shape (n_samples, n_features)
+            ``ceiling`` and ``floor`` of the estimator apply; limits that differ by row or cell are given with the rows,
+            as an `Intervals`.
+
+        Returns
+        -------
+        X_restored : ndarray of shape (n_samples, n_features)
+            Dense; refused before allocation if it cannot fit in memory.
+        """
+        check_is_fitted(self)
+        intervals = self._read(X, reset=False)
+        self._check_dense(intervals.shape, "transform")
+        return self._restored(intervals, self._solve_new_rows(intervals))
+
+    def _restored(self, intervals: Intervals, model: LowRank) -> NDArray:
+        """Return the model with every observed cell moved to its expected value given its interval."""
+        self._check_dense(intervals.shape, "the restored table")
+        table, side = model.block(), intervals.by_row
+        table[side.exact_rows(), side.exact_idx] = side.value
+        cells = side.open_rows(), side.open_idx
+        # x - loss'(x): the nearest point of the interval (hinge), the mean of the censored normal (Tobit)
+        shift = kernels.interval_loss(table[cells], side.lower, side.upper, scale=self.scale_)
+        table[cells] = np.clip(table[cells] - shift.gradient, side.lower, side.upper)
+        return table
+
+    def _check_dense(self, shape: tuple[int, int], what: str) -> None:
+        check_memory(
+            shape,
+            self.components_.dtype,
+            what,
+            "ask for single cells with predict(rows, cols) or for blocks with reconstruct(rows=, cols=).",
+        )
+
+    def predict(self, rows: Any, cols: ArrayLike | None = None) -> NDArray:
+        """Return the low-rank estimate of single cells of the fitted table, or of all cells of a new one.
+
+        Parameters
+        ----------
+        rows : array-like of int, or a table
+            Rows of the cells; or, if ``cols`` is None, a table (not sparse) whose rows are solved for as in
+            `transform`.
+        cols : array-like of int, optional
+            Columns of the cells, as many as ``rows``.
+
+        Returns
+        -------
+        ndarray
+            One value for each cell, or a table of the shape of ``rows``. Unlike `transform`, it does not put the
+            observed values back.
+        """
+        check_is_fitted(self)
+        if cols is not None:
+            model = self._model()
+            return model.predict(*check_cells(rows, cols, model.shape), effective_n_jobs(self.n_jobs))
+        if sparse.issparse(rows):
+            raise TypeError(
+                "predict estimates every cell, so it takes no sparse table: ask for single cells with "
+                "predict(rows, cols), or use transform."
+            )
+        intervals = self._read(rows, reset=False)
+        self._check_dense(intervals.shape, "predict")
+        return self._solve_new_rows(intervals).block()
+
+    def reconstruct(
+        self, rows: ArrayLike | slice | None = None, cols: ArrayLike | slice | None = None
+    ) -> NDArray:
+        """Return a dense block of the fitted low-rank matrix.
+
+        Parameters
+        ----------
+        rows, cols : array-like of int or bool, slice, optional
+            Which rows and columns; all by default.
+        """
+        model = self._model()
+        chosen = [
+            np.arange(n)[slice(None) if which is None else which]
+            for n, which in zip(model.shape, (rows, cols), strict=True)
+        ]
+        self._check_dense((len(chosen[0]), len(chosen[1])), "reconstruct")
+        return model.block(*chosen)
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """Return minus the root mean squared error of observed cells predicted from the rest of their row.
+
+        Each cell is hidden once (in five parts), its row solved for from the others with the fitted column factors, and
+        the distance of the prediction from the cell's interval taken. Higher is better.
+
+        Parameters
+        ----------
+        X : array-like, frame, sparse matrix or Intervals of shape (n_samples, n_features)
+            Rows to score.
+        y : ignored
+            For the conventions of scikit-learn.
+        """
+        check_is_fitted(self)
+        intervals = self._read(X, reset=False)
+        rows, cols, lower, upper = intervals.triplets()
+        part = (np.arange(len(rows)) + rows) % _SCORE_FOLDS
+        total = 0.0
+        for fold in range(_SCORE_FOLDS):
+            hidden = part == fold
+            shown = intervals.keep(~hidden[: intervals.n_exact], ~hidden[intervals.n_exact :])
+            x = self._solve_new_rows(shown).predict(rows[hidden], cols[hidden])
+            total += kernels.interval_loss(x, lower[hidden], upper[hidden]).value.sum()
+        return -float(np.sqrt(2 * total / max(len(rows), 1)))
+
+    def __sklearn_tags__(self) -> Any:
+        """Say that tables may be sparse and have missing cells, and that float32 is kept."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.input_tags.allow_nan = True
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+
+class _SweepReporter:
+    """Tells the callbacks, and the terminal if verbose, of each sweep."""
+
+    def __init__(self, estimator: CompletionEstimator, context: Any, X: Any) -> None:
+        self.estimator, self.context, self.X = estimator, context, X
+
+    def __call__(self, state: Solution) -> bool:
+        estimator = self.estimator
+        if estimator.verbose and state.n_iter % estimator.verbose == 0:
+            print(f"sweep {state.n_iter:4d}: objective {state.history[-1]:.8g}")
+        task = self.context.subcontext(task_name="sweep")
+        task.call_on_fit_task_begin(estimator=estimator, X=self.X)
+        return task.call_on_fit_task_end(
+            estimator=estimator,
+            X=self.X,
+            reconstruction_attributes=lambda: estimator._fitted_attributes(state),
+        )

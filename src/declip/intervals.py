@@ -1,0 +1,333 @@
+"""The one data structure: every observed cell of a table is an interval.
+
+==================================  ========  ========
+cell                                lower     upper
+==================================  ========  ========
+exact value m                       m         m
+at the ceiling C (truth >= C)       C         +inf
+at the floor L (truth <= L)         -inf      L
+known to lie in a range             a         b
+missing                             not stored
+==================================  ========  ========
+
+Cells with ``lower < upper`` are called *open*. Ordinary completion, ceilings, floors, limits that vary by cell and
+interval uncertainty are the same problem with other data.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
+
+from declip.validation import (
+    Triplets,
+    apply_limits,
+    check_bounds,
+    check_memory,
+    check_triplets,
+    table_to_triplets,
+)
+
+__all__ = ["CLIPPED_MODES", "Cells", "Intervals"]
+
+CLIPPED_MODES = ("hinge", "tobit", "value", "missing")
+
+
+@dataclass(frozen=True, eq=False)
+class Cells:
+    """A table by rows: for each row its exact cells, then its open ones, each sorted by column.
+
+    The exact cells of row i are ``exact_ptr[i]:exact_ptr[i + 1]`` and likewise for the open ones.
+    """
+
+    exact_ptr: NDArray[np.int64]
+    exact_idx: NDArray[np.int32]
+    value: NDArray
+    open_ptr: NDArray[np.int64]
+    open_idx: NDArray[np.int32]
+    lower: NDArray
+    upper: NDArray
+
+    def __post_init__(self) -> None:
+        for name in self.__dataclass_fields__:
+            getattr(self, name).flags.writeable = False
+
+    @classmethod
+    def from_sorted(cls, n_rows: int, rows: NDArray, cols: NDArray, lower: NDArray, upper: NDArray) -> Cells:
+        """Build from cells in row-major order."""
+        is_open = lower < upper
+        exact = ~is_open if is_open.any() else slice(None)
+        return cls(
+            *(_pointers(rows[exact], n_rows), cols[exact].copy(), lower[exact].copy()),
+            *(_pointers(rows[is_open], n_rows), cols[is_open], lower[is_open], upper[is_open]),
+        )
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows."""
+        return len(self.exact_ptr) - 1
+
+    def transpose(self, n_cols: int) -> Cells:
+        """Return the same cells by columns."""
+        ptr, idx, order = _transposed(self.exact_ptr, self.exact_idx, n_cols)
+        open_ptr, open_idx, open_order = _transposed(self.open_ptr, self.open_idx, n_cols)
+        return Cells(
+            *(ptr, idx, self.value[order]),
+            *(open_ptr, open_idx, self.lower[open_order], self.upper[open_order]),
+        )
+
+    def exact_rows(self) -> NDArray[np.int32]:
+        """Return the row of each exact cell."""
+        return _expand(self.exact_ptr)
+
+    def open_rows(self) -> NDArray[np.int32]:
+        """Return the row of each open cell."""
+        return _expand(self.open_ptr)
+
+    def keep(self, exact: NDArray[np.bool_], open_: NDArray[np.bool_]) -> Cells:
+        """Return the cells marked in two masks, one over the exact cells and one over the open ones."""
+        return Cells(
+            *(_kept_pointers(self.exact_ptr, exact), self.exact_idx[exact], self.value[exact]),
+            *(_kept_pointers(self.open_ptr, open_), self.open_idx[open_]),
+            *(self.lower[open_], self.upper[open_]),
+        )
+
+    def take(self, rows: NDArray) -> Cells:
+        """Return the cells of some rows, in that order."""
+        exact, exact_ptr = _ranges(self.exact_ptr, rows)
+        open_, open_ptr = _ranges(self.open_ptr, rows)
+        return Cells(
+            *(exact_ptr, self.exact_idx[exact], self.value[exact]),
+            *(open_ptr, self.open_idx[open_], self.lower[open_], self.upper[open_]),
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Intervals:
+    """Observed cells of a table, each as an interval; frozen, sorted, seen by rows and by columns.
+
+    Build one by `from_table`, `from_triplets` or `from_bounds`.
+
+    Attributes
+    ----------
+    shape : tuple of int
+        Rows and columns of the table.
+    by_row, by_col : Cells
+        The cells row by row, and column by column (built when first asked for, then kept).
+    row_labels, col_labels : ndarray or None
+        Labels of the input, if it had any.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from declip import Intervals
+    >>> Intervals.from_table(np.array([[3.0, 5.0], [np.nan, 1.0]]), ceiling=5, floor=1)
+    Intervals(2 x 2, 3 observed: 1 exact, 1 at or above a ceiling, 1 at or below a floor, 0 in a range)
+    """
+
+    shape: tuple[int, int]
+    by_row: Cells = field(repr=False)
+    row_labels: NDArray | None = field(default=None, repr=False)
+    col_labels: NDArray | None = field(default=None, repr=False)
+
+    @classmethod
+    def from_table(
+        cls,
+        X: Any,
+        ceiling: Any = None,
+        floor: Any = None,
+        clipped: str = "hinge",
+        tol: float = 0.0,
+    ) -> Intervals:
+        """Read a table: array with NaN, pandas or polars frame, or scipy.sparse (stored cells are observed).
+
+        Parameters
+        ----------
+        X : array-like, frame or sparse matrix of shape (n_rows, n_cols)
+            NaN, None, NA and masked cells are missing; in a sparse matrix absent cells are missing and a stored 0
+            is a value.
+        ceiling, floor : None, scalar, array-like or mapping
+            Limits: a scalar, one per column, one per row of shape (n_rows, 1), one per cell, or a mapping from
+            column label to limit. A value at its limit is clipped; a value beyond it is an error.
+        clipped : {"hinge", "tobit", "value", "missing"}, default="hinge"
+            What becomes of clipped cells: an interval open to one side ("hinge", "tobit"), their face value
+            ("value"), or left out ("missing").
+        tol : float, default=0.0
+            A value within this distance of its limit counts as clipped.
+        """
+        return cls.from_cells(table_to_triplets(X), ceiling, floor, tol).treat(clipped)
+
+    @classmethod
+    def from_triplets(
+        cls,
+        rows: ArrayLike,
+        cols: ArrayLike,
+        values: ArrayLike,
+        shape: tuple[int, int] | None = None,
+        ceiling: Any = None,
+        floor: Any = None,
+        *,
+        tol: float = 0.0,
+    ) -> Intervals:
+        """Read observed cells as (row, column, value); duplicates are an error, never summed.
+
+        Limits are as in `from_table`, or one per triplet.
+        """
+        return cls.from_cells(check_triplets(rows, cols, values, shape), ceiling, floor, tol)
+
+    @classmethod
+    def from_bounds(cls, lower: Any, upper: Any) -> Intervals:
+        """Read two tables of the same shape: every cell lies in ``[lower, upper]``; NaN in both is missing."""
+        b = check_bounds(lower, upper)
+        cells = Cells.from_sorted(b.shape[0], b.rows, b.cols, b.lower, b.upper)
+        return cls(b.shape, cells, b.row_labels, b.col_labels)
+
+    @classmethod
+    def from_cells(
+        cls, cells: Triplets, ceiling: Any = None, floor: Any = None, tol: float = 0.0
+    ) -> Intervals:
+        """Apply limits to observed cells that were checked already."""
+        lower, upper = apply_limits(cells, ceiling, floor, tol)
+        by_row = Cells.from_sorted(cells.shape[0], cells.rows, cells.cols, lower, upper)
+        return cls(cells.shape, by_row, cells.row_labels, cells.col_labels)
+
+    @cached_property
+    def by_col(self) -> Cells:
+        """The cells column by column."""
+        return self.by_row.transpose(self.shape[1])
+
+    @cached_property
+    def T(self) -> Intervals:
+        """The transposed table; it shares the cells with this one."""
+        flipped = Intervals(self.shape[::-1], self.by_col, self.col_labels, self.row_labels)
+        flipped.__dict__.update(by_col=self.by_row, T=self)
+        return flipped
+
+    @property
+    def dtype(self) -> np.dtype:
+        """Type of the bounds: float32 or float64."""
+        return self.by_row.value.dtype
+
+    @property
+    def n_exact(self) -> int:
+        """Number of exact cells."""
+        return len(self.by_row.value)
+
+    @property
+    def n_open(self) -> int:
+        """Number of cells known only by an interval."""
+        return len(self.by_row.lower)
+
+    def __len__(self) -> int:
+        """Return the number of observed cells."""
+        return self.n_exact + self.n_open
+
+    def __repr__(self) -> str:
+        side = self.by_row
+        above, below = np.isposinf(side.upper).sum(), np.isneginf(side.lower).sum()
+        return (
+            f"Intervals({self.shape[0]} x {self.shape[1]}, {len(self)} observed: {self.n_exact} exact, "
+            f"{above} at or above a ceiling, {below} at or below a floor, {self.n_open - above - below} in a range)"
+        )
+
+    def triplets(self) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray, NDArray]:
+        """Return (rows, cols, lower, upper) of all cells: the exact ones by row, then the open ones by row."""
+        side = self.by_row
+        return (
+            np.concatenate([side.exact_rows(), side.open_rows()]),
+            np.concatenate([side.exact_idx, side.open_idx]),
+            np.concatenate([side.value, side.lower]),
+            np.concatenate([side.value, side.upper]),
+        )
+
+    def to_bounds(self) -> tuple[NDArray, NDArray]:
+        """Return dense tables of lower and upper bounds, NaN where nothing was observed."""
+        check_memory((2, *self.shape), self.dtype, "to_bounds", "use triplets() instead")
+        lower = np.full(self.shape, np.nan, self.dtype)
+        upper = lower.copy()
+        rows, cols, low, high = self.triplets()
+        lower[rows, cols] = low
+        upper[rows, cols] = high
+        return lower, upper
+
+    def treat(self, clipped: str) -> Intervals:
+        """Return the table as ``clipped`` asks: open cells kept, taken at face value, or left out.
+
+        The face value of a cell is its finite end, or the middle of a range.
+        """
+        if clipped not in CLIPPED_MODES:
+            raise ValueError(f"clipped must be one of {CLIPPED_MODES}, got {clipped!r}")
+        if clipped in ("hinge", "tobit") or self.n_open == 0:
+            return self
+        rows, cols, lower, upper = self.triplets()
+        if clipped == "missing":
+            kept = slice(0, self.n_exact)
+            rows, cols, lower = rows[kept], cols[kept], lower[kept]
+        else:
+            lower = face_value(lower, upper)
+        order = _row_major(rows, cols, self.shape)
+        by_row = Cells.from_sorted(self.shape[0], rows[order], cols[order], lower[order], lower[order])
+        return replace(self, by_row=by_row)
+
+    def keep(self, exact: NDArray[np.bool_], open_: NDArray[np.bool_]) -> Intervals:
+        """Return the cells marked in two masks, in the order of `triplets`."""
+        return replace(self, by_row=self.by_row.keep(exact, open_))
+
+    def take_rows(self, rows: ArrayLike) -> Intervals:
+        """Return some rows, in the order given."""
+        rows = np.asarray(rows)
+        labels = None if self.row_labels is None else self.row_labels[rows]
+        return Intervals((len(rows), self.shape[1]), self.by_row.take(rows), labels, self.col_labels)
+
+    def astype(self, dtype: Any) -> Intervals:
+        """Return the same table with bounds of another floating type."""
+        if self.dtype == dtype:
+            return self
+        side = self.by_row
+        bounds = {name: getattr(side, name).astype(dtype) for name in ("value", "lower", "upper")}
+        return replace(self, by_row=replace(side, **bounds))
+
+
+def face_value(lower: NDArray, upper: NDArray) -> NDArray:
+    """Return the finite end of each interval, or the middle of a range."""
+    middle = 0.5 * (lower + upper)
+    return np.where(np.isinf(upper), lower, np.where(np.isinf(lower), upper, middle)).astype(lower.dtype)
+
+
+def _pointers(rows: NDArray, n_rows: int) -> NDArray[np.int64]:
+    ptr = np.zeros(n_rows + 1, np.int64)
+    np.cumsum(np.bincount(rows, minlength=n_rows), out=ptr[1:])
+    return ptr
+
+
+def _kept_pointers(ptr: NDArray[np.int64], mask: NDArray[np.bool_]) -> NDArray[np.int64]:
+    return np.concatenate([[0], np.cumsum(mask)])[ptr].astype(np.int64)
+
+
+def _expand(ptr: NDArray[np.int64]) -> NDArray[np.int32]:
+    return np.repeat(np.arange(len(ptr) - 1, dtype=np.int32), np.diff(ptr))
+
+
+def _ranges(ptr: NDArray[np.int64], rows: NDArray) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the positions of the cells of ``rows``, one row after the other, and their pointers."""
+    counts = ptr[rows + 1] - ptr[rows]
+    new_ptr = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+    return np.arange(new_ptr[-1]) + np.repeat(ptr[rows] - new_ptr[:-1], counts), new_ptr
+
+
+def _transposed(
+    ptr: NDArray[np.int64], idx: NDArray[np.int32], n_cols: int
+) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray]:
+    """Return pointers and indices by column, and the order that brings the data there."""
+    positions = np.arange(len(idx), dtype=np.int32 if len(idx) < 2**31 else np.int64)
+    by_col = sparse.csr_array((positions, idx, ptr), shape=(len(ptr) - 1, n_cols)).tocsc()
+    return by_col.indptr.astype(np.int64), by_col.indices.astype(np.int32), by_col.data
+
+
+def _row_major(rows: NDArray, cols: NDArray, shape: tuple[int, int]) -> NDArray:
+    return np.argsort(rows.astype(np.int64) * shape[1] + cols, kind="stable")

@@ -1,0 +1,14 @@
+// Compiled once for each instruction set (DECLIP_ISA); everything it includes has internal linkage.
+#include "sweep.hpp"
+
+#define DECLIP_JOIN_(a, b) a##b
+#define DECLIP_JOIN(a, b) DECLIP_JOIN_(a, b)
+#define DECLIP_TEXT_(a) #a
+#define DECLIP_TEXT(a) DECLIP_TEXT_(a)
+
+extern const IsaKernels DECLIP_JOIN(kernels_, DECLIP_ISA);
+const IsaKernels DECLIP_JOIN(kernels_, DECLIP_ISA) = {
+    DECLIP_TEXT(DECLIP_ISA),
+    {SweepImpl<float>::padded, SweepImpl<float>::rows, SweepImpl<float>::residuals},
+    {SweepImpl<double>::padded, SweepImpl<double>::rows, SweepImpl<double>::residuals},
+};

@@ -1,0 +1,61 @@
+// What the kernels read, and the table of entry points that each instruction set fills in.
+#pragma once
+
+#include <cstdint>
+
+// The cells of one row: exact ones with a value, open ones with an interval.
+template <class T>
+struct RowCells {
+    int64_t exact_begin, n_exact, open_begin, n_open;
+    const int32_t* exact_idx;
+    const T* value;
+    const int32_t* open_idx;
+    const T* lower;
+    const T* upper;
+};
+
+// All rows, compressed: the cells of row i are [ptr[i], ptr[i + 1]).
+template <class T>
+struct CellsView {
+    int64_t n_rows;
+    const int64_t* exact_ptr;
+    const int32_t* exact_idx;
+    const T* value;
+    const int64_t* open_ptr;
+    const int32_t* open_idx;
+    const T* lower;
+    const T* upper;
+};
+
+// The other side's factors, padded to ld columns, and how to lower the objective of a row.
+template <class T>
+struct Problem {
+    const T* other;
+    const T* offset;
+    const T* ridge;
+    int ld;
+    double scale;      // 0: hinge, > 0: tobit
+    int inner_steps;   // Newton steps a row at most
+    int cg_steps;      // 0: Cholesky
+    double inner_tol;  // stop when a step can gain less than this share of the row's objective
+};
+
+template <class T>
+struct Kernels {
+    int (*padded)(int k);
+    double (*sweep_rows)(const Problem<T>&, const CellsView<T>&, T* own, int k, int64_t begin, int64_t end);
+    double (*residual_rows)(const Problem<T>&, const CellsView<T>&, const T* own, int k, int64_t begin,
+                            int64_t end, T* exact_out, T* open_out);
+};
+
+struct IsaKernels {
+    const char* name;
+    Kernels<float> f32;
+    Kernels<double> f64;
+};
+
+extern const IsaKernels kernels_baseline;
+#ifdef DECLIP_X86
+extern const IsaKernels kernels_avx2;
+extern const IsaKernels kernels_avx512;
+#endif

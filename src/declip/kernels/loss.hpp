@@ -1,0 +1,95 @@
+// The loss of one cell: value, gradient and curvature at x, for a cell known to lie in [lower, upper].
+//
+//   Hinge   half the squared distance to the interval (scale = 0)
+//   Tobit   -scale^2 log P(lower <= x + scale * N(0, 1) <= upper)
+//
+// Both are convex with a curvature between 0 and 1, and both tend to (x - m)^2 / 2 (up to a constant)
+// as the interval shrinks to m; exact cells never come here.
+#pragma once
+
+#include <cmath>
+#include <limits>
+
+namespace {
+
+struct CellLoss {
+    double value, gradient, curvature;
+};
+
+struct Hinge {
+    CellLoss operator()(double x, double lower, double upper) const {
+        const double nearest = x < lower ? lower : (x > upper ? upper : x);
+        const double r = x - nearest;
+        return {0.5 * r * r, r, lower < x && x < upper ? 0.0 : 1.0};
+    }
+};
+
+constexpr double kSqrt2 = 1.4142135623730950488;
+constexpr double kSqrtPi = 1.7724538509055160273;
+constexpr double kLogSqrt2Pi = 0.91893853320467274178;
+
+// exp(x^2) erfc(x) for x >= 0.
+inline double erfcx(double x) {
+    if (x < 5.0) return std::exp(x * x) * std::erfc(x);
+    // Continued fraction sqrt(pi) erfcx(x) = 1 / (x + (1/2) / (x + 1 / (x + (3/2) / (x + ...)))).
+    double tail = x;
+    for (int j = 24; j >= 1; --j) tail = x + 0.5 * j / tail;
+    return 1.0 / (kSqrtPi * tail);
+}
+
+// The interval (a, b) under a standard normal: log of its mass, and the densities at its ends over its mass.
+struct NormalMass {
+    double log_mass, ratio_a, ratio_b;
+};
+
+// 0 <= a < b = inf: mass = erfc(a / sqrt 2) / 2.
+inline NormalMass tail_mass(double a) {
+    const double e = erfcx(a / kSqrt2);
+    return {std::log(0.5 * e) - 0.5 * a * a, std::sqrt(2.0) / (kSqrtPi * e), 0.0};
+}
+
+// An interval so narrow that its density is exponential over it: mass = phi(m) * 2 sinh(m h) / m.
+inline NormalMass narrow_mass(double a, double b) {
+    const double m = 0.5 * (a + b), h = 0.5 * (b - a), mh = m * h;
+    const double width = std::fabs(mh) < 1e-5 ? 2 * h : 2 * std::sinh(mh) / m;
+    const double log_mass = std::log(width) - 0.5 * m * m - kLogSqrt2Pi;
+    return {log_mass, std::exp(mh) / width, std::exp(-mh) / width};
+}
+
+inline NormalMass normal_mass(double a, double b) {
+    if (a + b < 0) {  // mirror, so that the heavy end is a
+        const NormalMass mirrored = normal_mass(-b, -a);
+        return {mirrored.log_mass, mirrored.ratio_b, mirrored.ratio_a};
+    }
+    if (b - a < 1e-4) return narrow_mass(a, b);
+    const double density_a = std::isinf(a) ? 0.0 : std::exp(-0.5 * a * a - kLogSqrt2Pi);
+    const double density_b = std::isinf(b) ? 0.0 : std::exp(-0.5 * b * b - kLogSqrt2Pi);
+    if (a <= 0) {
+        const double outside = 0.5 * (std::erfc(-a / kSqrt2) + std::erfc(b / kSqrt2));
+        // 1 - outside loses digits once the ends are close; the difference of erf does not.
+        const double mass = outside < 0.5 ? 1.0 - outside : 0.5 * (std::erf(b / kSqrt2) - std::erf(a / kSqrt2));
+        const double log_mass = outside < 0.5 ? std::log1p(-outside) : std::log(mass);
+        return {log_mass, density_a / mass, density_b / mass};
+    }
+    if (std::isinf(b)) return tail_mass(a);
+    // mass = (erfcx(a') - exp(a'^2 - b'^2) erfcx(b')) exp(-a^2 / 2) / 2, with ' for / sqrt 2
+    const double drop = std::exp(0.5 * (a - b) * (a + b));
+    const double scaled = 0.5 * (erfcx(a / kSqrt2) - drop * erfcx(b / kSqrt2));
+    const double unit = 1.0 / (kSqrt2 * kSqrtPi * scaled);
+    return {std::log(scaled) - 0.5 * a * a, unit, drop * unit};
+}
+
+struct Tobit {
+    double scale;
+    CellLoss operator()(double x, double lower, double upper) const {
+        const double a = (lower - x) / scale, b = (upper - x) / scale;
+        const NormalMass m = normal_mass(a, b);
+        const double g = m.ratio_b - m.ratio_a;  // minus the mean of N(0, 1) given (a, b)
+        // 1 - variance of N(0, 1) given (a, b)
+        const double a_term = std::isinf(a) ? 0.0 : a * m.ratio_a, b_term = std::isinf(b) ? 0.0 : b * m.ratio_b;
+        const double h = g * g - a_term + b_term;
+        return {-scale * scale * m.log_mass, scale * g, std::fmin(1.0, std::fmax(0.0, h))};
+    }
+};
+
+}  // namespace

@@ -1,0 +1,221 @@
+// Python's view of the kernels: checks that shapes agree, releases the interpreter lock, shares out the rows.
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <stdexcept>
+#include <string>
+
+#include "kernels.hpp"
+#include "loss.hpp"
+#include "parallel.hpp"
+
+namespace nb = nanobind;
+
+namespace declip {
+
+template <class T>
+using In = nb::ndarray<const T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+template <class T>
+using Out = nb::ndarray<T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+template <class T>
+using Matrix = nb::ndarray<const T, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+template <class T>
+using OutMatrix = nb::ndarray<T, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+
+void require(bool holds, const char* what) {
+    if (!holds) throw std::invalid_argument(what);
+}
+
+// The instruction sets that were compiled in and that this processor has, best last.
+std::vector<const IsaKernels*> usable_isas() {
+    std::vector<const IsaKernels*> found = {&kernels_baseline};
+#ifdef DECLIP_X86
+    __builtin_cpu_init();
+    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) found.push_back(&kernels_avx2);
+    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
+        __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl"))
+        found.push_back(&kernels_avx512);
+#endif
+    return found;
+}
+
+const IsaKernels* current_isa = usable_isas().back();
+
+void use_isa(const std::string& name) {
+    for (const IsaKernels* isa : usable_isas())
+        if (name == isa->name) {
+            current_isa = isa;
+            return;
+        }
+    throw std::invalid_argument("no such instruction set here: " + name);
+}
+
+std::vector<std::string> isa_names() {
+    std::vector<std::string> names;
+    for (const IsaKernels* isa : usable_isas()) names.push_back(isa->name);
+    return names;
+}
+
+template <class T>
+const Kernels<T>& kernels() {
+    if constexpr (sizeof(T) == 4) return current_isa->f32;
+    else return current_isa->f64;
+}
+
+constexpr int64_t kChunkWork = 1 << 14;  // cells: some milliseconds
+
+template <class T>
+std::vector<int64_t> chunks_of(const CellsView<T>& v, int k) {
+    const int64_t row_work = 1 + k / 4;  // the solve of a row, counted in cells
+    return chunk_ends(v.n_rows, kChunkWork,
+                      [&](int64_t i) { return v.exact_ptr[i] + v.open_ptr[i] + i * row_work; });
+}
+
+template <class T>
+CellsView<T> view(In<int64_t> exact_ptr, In<int32_t> exact_idx, In<T> value, In<int64_t> open_ptr,
+                  In<int32_t> open_idx, In<T> lower, In<T> upper) {
+    const int64_t n = static_cast<int64_t>(exact_ptr.shape(0)) - 1;
+    require(n >= 0 && open_ptr.shape(0) == exact_ptr.shape(0), "row pointers disagree");
+    require(exact_idx.shape(0) == value.shape(0) && exact_ptr.data()[n] == static_cast<int64_t>(value.shape(0)),
+            "exact cells disagree with their pointers");
+    require(open_idx.shape(0) == lower.shape(0) && lower.shape(0) == upper.shape(0) &&
+                open_ptr.data()[n] == static_cast<int64_t>(lower.shape(0)),
+            "open cells disagree with their pointers");
+    return {n, exact_ptr.data(), exact_idx.data(), value.data(), open_ptr.data(), open_idx.data(),
+            lower.data(), upper.data()};
+}
+
+// The other side's factors and the ridge, padded with zeros (the ridge with ones, so that H stays regular).
+template <class T>
+struct Padded {
+    std::unique_ptr<T[], decltype(&std::free)> other{nullptr, &std::free};
+    std::vector<T> ridge;
+    Padded(Matrix<T> factors, const T* ridge_in, int ld) : ridge(ld, T(1)) {
+        const size_t n = factors.shape(0), k = factors.shape(1);
+        other.reset(static_cast<T*>(std::aligned_alloc(64, (sizeof(T) * n * ld + 63) / 64 * 64 + 64)));
+        if (!other) throw std::bad_alloc();
+        for (size_t j = 0; j < n; ++j) {
+            T* row = other.get() + j * ld;
+            std::memcpy(row, factors.data() + j * k, sizeof(T) * k);
+            std::memset(row + k, 0, sizeof(T) * (ld - k));
+        }
+        if (ridge_in) std::copy(ridge_in, ridge_in + k, ridge.begin());
+    }
+};
+
+template <class T>
+double half_sweep(In<int64_t> exact_ptr, In<int32_t> exact_idx, In<T> value, In<int64_t> open_ptr,
+                  In<int32_t> open_idx, In<T> lower, In<T> upper, OutMatrix<T> own, Matrix<T> other,
+                  In<T> offset, In<T> ridge, double scale, int inner_steps, int cg_steps, double inner_tol,
+                  int threads) {
+    const CellsView<T> cells = view<T>(exact_ptr, exact_idx, value, open_ptr, open_idx, lower, upper);
+    const int k = static_cast<int>(other.shape(1));
+    require(static_cast<int64_t>(own.shape(0)) == cells.n_rows && static_cast<int>(own.shape(1)) == k &&
+                static_cast<int>(ridge.shape(0)) == k && offset.shape(0) == other.shape(0),
+            "factor shapes disagree");
+    const nb::gil_scoped_release release;
+    const int ld = kernels<T>().padded(k);
+    const Padded<T> padded(other, ridge.data(), ld);
+    const Problem<T> problem{padded.other.get(), offset.data(), padded.ridge.data(), ld, scale, inner_steps,
+                             cg_steps,           inner_tol};
+    return over_chunks(chunks_of(cells, k), threads, [&](int64_t begin, int64_t end) {
+        return kernels<T>().sweep_rows(problem, cells, own.data(), k, begin, end);
+    });
+}
+
+template <class T>
+double residuals(In<int64_t> exact_ptr, In<int32_t> exact_idx, In<T> value, In<int64_t> open_ptr,
+                 In<int32_t> open_idx, In<T> lower, In<T> upper, Matrix<T> own, Matrix<T> other,
+                 In<T> offset, double scale, Out<T> exact_out, Out<T> open_out, int threads) {
+    const CellsView<T> cells = view<T>(exact_ptr, exact_idx, value, open_ptr, open_idx, lower, upper);
+    const int k = static_cast<int>(other.shape(1));
+    require(static_cast<int64_t>(own.shape(0)) == cells.n_rows && static_cast<int>(own.shape(1)) == k &&
+                offset.shape(0) == other.shape(0) && exact_out.shape(0) == value.shape(0) &&
+                open_out.shape(0) == lower.shape(0),
+            "factor shapes disagree");
+    const nb::gil_scoped_release release;
+    const int ld = kernels<T>().padded(k);
+    const Padded<T> padded(other, nullptr, ld);
+    const Problem<T> problem{padded.other.get(), offset.data(), nullptr, ld, scale, 0, 0, 0.0};
+    return over_chunks(chunks_of(cells, k), threads, [&](int64_t begin, int64_t end) {
+        return kernels<T>().residual_rows(problem, cells, own.data(), k, begin, end, exact_out.data(),
+                                          open_out.data());
+    });
+}
+
+// out[c] = own[rows[c]] . other[cols[c]]
+template <class T>
+void predict(In<int32_t> rows, In<int32_t> cols, Matrix<T> own, Matrix<T> other, Out<T> out, int threads) {
+    const int64_t k = own.shape(1);
+    require(rows.shape(0) == cols.shape(0) && rows.shape(0) == out.shape(0) && own.shape(1) == other.shape(1),
+            "shapes disagree");
+    const nb::gil_scoped_release release;
+    const auto ends = chunk_ends(rows.shape(0), kChunkWork, [](int64_t i) { return i; });
+    over_chunks(ends, threads, [&](int64_t begin, int64_t end) {
+        for (int64_t c = begin; c < end; ++c) {
+            const T* p = own.data() + rows.data()[c] * k;
+            const T* q = other.data() + cols.data()[c] * k;
+            double sum = 0;
+            for (int64_t a = 0; a < k; ++a) sum += static_cast<double>(p[a]) * q[a];
+            out.data()[c] = static_cast<T>(sum);
+        }
+        return 0.0;
+    });
+}
+
+void interval_loss(In<double> x, In<double> lower, In<double> upper, double scale, Out<double> value,
+                   Out<double> gradient, Out<double> curvature, int threads) {
+    const size_t n = x.shape(0);
+    require(lower.shape(0) == n && upper.shape(0) == n && value.shape(0) == n && gradient.shape(0) == n &&
+                curvature.shape(0) == n,
+            "shapes disagree");
+    const nb::gil_scoped_release release;
+    const Hinge hinge{};
+    const Tobit tobit{scale};
+    const auto ends = chunk_ends(n, kChunkWork, [](int64_t i) { return i; });
+    over_chunks(ends, threads, [&](int64_t begin, int64_t end) {
+        for (int64_t c = begin; c < end; ++c) {
+            const double a = lower.data()[c], b = upper.data()[c];
+            const CellLoss cell = scale > 0 ? tobit(x.data()[c], a, b) : hinge(x.data()[c], a, b);
+            value.data()[c] = cell.value;
+            gradient.data()[c] = cell.gradient;
+            curvature.data()[c] = cell.curvature;
+        }
+        return 0.0;
+    });
+}
+
+}  // namespace declip
+
+// An array argument that is never copied or cast on the way in: what is written must reach the caller.
+auto as_is(const char* name) { return nb::arg(name).noconvert(); }
+
+template <class T>
+void define(nb::module_& m) {
+    using namespace declip;
+    m.def("half_sweep", &half_sweep<T>, as_is("exact_ptr"), as_is("exact_idx"), as_is("value"),
+          as_is("open_ptr"), as_is("open_idx"), as_is("lower"), as_is("upper"), as_is("own"), as_is("other"),
+          as_is("offset"), as_is("ridge"), nb::arg("scale"), nb::arg("inner_steps"), nb::arg("cg_steps"),
+          nb::arg("inner_tol"), nb::arg("threads"));
+    m.def("residuals", &residuals<T>, as_is("exact_ptr"), as_is("exact_idx"), as_is("value"),
+          as_is("open_ptr"), as_is("open_idx"), as_is("lower"), as_is("upper"), as_is("own"), as_is("other"),
+          as_is("offset"), nb::arg("scale"), as_is("exact_out"), as_is("open_out"), nb::arg("threads"));
+    m.def("predict", &predict<T>, as_is("rows"), as_is("cols"), as_is("own"), as_is("other"), as_is("out"),
+          nb::arg("threads"));
+}
+
+NB_MODULE(_kernels, m) {
+    using namespace declip;
+    define<float>(m);
+    define<double>(m);
+    m.def("interval_loss", &interval_loss, as_is("x"), as_is("lower"), as_is("upper"), nb::arg("scale"),
+          as_is("value"), as_is("gradient"), as_is("curvature"), nb::arg("threads"));
+    m.def("use_isa", &use_isa);
+    m.def("isa_names", &isa_names);
+    m.def("current_isa", [] { return std::string(current_isa->name); });
+}

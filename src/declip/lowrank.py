@@ -1,0 +1,134 @@
+"""The fitted matrix: low rank plus offsets, never formed unless a block of it is asked for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from declip import kernels
+from declip.svd import balancing_maps
+
+__all__ = ["LowRank"]
+
+
+@dataclass(frozen=True, eq=False)
+class LowRank:
+    """X = P Q^T, or with offsets X = P Q^T + b 1^T + 1 c^T + mean.
+
+    The offsets ride along as one more column, so that one sweep solves for factors and offset together:
+    ``A = [P, b]`` and ``B = [Q, c]``.
+
+    Attributes
+    ----------
+    A : ndarray of shape (n_rows, k) or (n_rows, k + 1)
+        Row factors, and row offsets if ``bias``.
+    B : ndarray of shape (n_cols, k) or (n_cols, k + 1)
+        Column factors, and column offsets if ``bias``.
+    mean : float
+        Constant added to every cell.
+    bias : bool
+        Whether the last columns of A and B are offsets.
+    """
+
+    A: NDArray
+    B: NDArray
+    mean: float = 0.0
+    bias: bool = False
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns of X."""
+        return len(self.A), len(self.B)
+
+    @property
+    def rank(self) -> int:
+        """Number of factors k."""
+        return self.A.shape[1] - self.bias
+
+    @property
+    def P(self) -> NDArray:
+        """Row factors."""
+        return self.A[:, : self.rank]
+
+    @property
+    def Q(self) -> NDArray:
+        """Column factors."""
+        return self.B[:, : self.rank]
+
+    @property
+    def T(self) -> LowRank:
+        """The transpose."""
+        return replace(self, A=self.B, B=self.A)
+
+    @property
+    def row_offset(self) -> NDArray:
+        """Offsets b of the rows (zeros without bias)."""
+        return self.A[:, -1] if self.bias else np.zeros(len(self.A), self.A.dtype)
+
+    @property
+    def col_offset(self) -> NDArray:
+        """Offsets c of the columns (zeros without bias)."""
+        return self.B[:, -1] if self.bias else np.zeros(len(self.B), self.B.dtype)
+
+    def seen_from_rows(self) -> tuple[NDArray, NDArray]:
+        """Return (design, offset) with X[i, j] = design[j] @ A[i] + offset[j]."""
+        if not self.bias:
+            return np.ascontiguousarray(self.B), np.full(len(self.B), self.mean, self.B.dtype)
+        design = self.B.copy()
+        design[:, -1] = 1
+        return design, self.B[:, -1] + self.B.dtype.type(self.mean)
+
+    def balanced(self) -> tuple[LowRank, NDArray, tuple[NDArray, NDArray]]:
+        """Return the same X with P = U sqrt(S), Q = V sqrt(S), the singular values S, and the maps used.
+
+        Among all factorisations of P Q^T this one has the least |P|^2 + |Q|^2, namely twice its trace norm.
+        """
+        S, M, N = balancing_maps(self.P, self.Q)
+        return self.mapped(M, N), S, (M, N)
+
+    def mapped(self, M: NDArray, N: NDArray) -> LowRank:
+        """Return the matrix with factors P M and Q N."""
+        return replace(self, A=_apply(self.A, M, self.bias), B=_apply(self.B, N, self.bias))
+
+    def toward(self, other: LowRank, t: float) -> LowRank:
+        """Return the point self + t (other - self) of the factors."""
+        step = self.A.dtype.type(t)
+        return replace(
+            self, A=self.A + step * (other.A - self.A), B=self.B + step * (other.B - self.B)
+        )
+
+    def astype(self, dtype: Any) -> LowRank:
+        """Return the same matrix with factors of another floating type."""
+        return replace(self, A=self.A.astype(dtype), B=self.B.astype(dtype))
+
+    def squared_norm(self) -> float:
+        """Return |A|^2 + |B|^2, offsets included."""
+        return float(sum(np.einsum("ij,ij->", F, F, dtype=np.float64) for F in (self.A, self.B)))
+
+    def predict(self, rows: NDArray[np.int32], cols: NDArray[np.int32], threads: int = 1) -> NDArray:
+        """Return X at the cells (rows[c], cols[c])."""
+        P, Q = np.ascontiguousarray(self.P), np.ascontiguousarray(self.Q)
+        x = kernels.predict(rows, cols, P, Q, threads=threads)
+        x += self.A.dtype.type(self.mean)
+        if self.bias:
+            x += self.row_offset[rows] + self.col_offset[cols]
+        return x
+
+    def block(self, rows: NDArray | slice = slice(None), cols: NDArray | slice = slice(None)) -> NDArray:
+        """Return the dense block X[rows][:, cols]."""
+        x = self.P[rows] @ self.Q[cols].T
+        x += self.A.dtype.type(self.mean)
+        if self.bias:
+            x += self.row_offset[rows][:, None]
+            x += self.col_offset[cols]
+        return x
+
+
+def _apply(A: NDArray, M: NDArray, bias: bool) -> NDArray:
+    out = A.copy()
+    k = A.shape[1] - bias
+    out[:, :k] = A[:, :k] @ M.astype(A.dtype)
+    return out

@@ -1,0 +1,177 @@
+r"""The full objective, in one place, and the certificate of its optimum.
+
+For the interval loss f (see `declip.kernels.interval_loss`) the factor model minimises
+
+.. math:: F(P, Q) = f(P Q^T) + \frac{\alpha}{2} (|P|^2 + |Q|^2),
+
+which at a balanced pair of factors equals :math:`f(X) + \alpha |X|_{tr}` with :math:`X = P Q^T`. Offsets, where
+there are any, are penalised by :math:`\frac{\alpha}{2} (|b|^2 + |c|^2)`. The Tobit likelihood scales the cells by the
+noise: its objective is :math:`F / \sigma^2 + n_{exact} \log(\sqrt{2 \pi} \sigma)`, a negative log-likelihood plus a
+penalty, and :math:`\sigma` is one of the variables.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from scipy.sparse.linalg import LinearOperator
+
+from declip import kernels
+from declip.intervals import Intervals
+from declip.lowrank import LowRank
+from declip.svd import operator_norm
+
+__all__ = ["Certificate", "Penalised", "certificate", "gradient", "objective"]
+
+
+@dataclass(frozen=True)
+class Penalised:
+    """How a loss and a penalty make an objective.
+
+    Attributes
+    ----------
+    alpha : float
+        Strength of the penalty, against a sum of cell losses.
+    scale : float
+        0 for the hinge, the noise scale for Tobit.
+    n_exact : int
+        Number of exact cells.
+    """
+
+    alpha: float
+    scale: float
+    n_exact: int
+
+    def __call__(self, loss: float, squared_norm: float) -> float:
+        """Return the objective from the loss of the cells and |A|^2 + |B|^2."""
+        value = loss + 0.5 * self.alpha * squared_norm
+        if self.scale == 0:
+            return value
+        return value / self.scale**2 + self.n_exact * np.log(np.sqrt(2 * np.pi) * self.scale)
+
+
+def objective(intervals: Intervals, model: LowRank, alpha: float, scale: float = 0.0) -> float:
+    """Return the objective of the factor model."""
+    design, offset = model.seen_from_rows()
+    loss, _, _ = kernels.residuals(intervals.by_row, model.A, design, offset, scale=scale)
+    return Penalised(alpha, scale, intervals.n_exact)(loss, model.squared_norm())
+
+
+class Gradient(NamedTuple):
+    """Gradient of the loss with respect to X: a sparse matrix, kept as its exact and its open cells."""
+
+    loss: float
+    exact: sparse.csr_array
+    open: sparse.csr_array
+
+    def operator(self) -> LinearOperator:
+        """Return the gradient as a linear operator."""
+        G, H = self.exact, self.open
+        return LinearOperator(
+            G.shape,
+            matvec=lambda v: G @ v + H @ v,
+            rmatvec=lambda u: G.T @ u + H.T @ u,
+            matmat=lambda V: G @ V + H @ V,
+            rmatmat=lambda U: G.T @ U + H.T @ U,
+            dtype=np.float64,
+        )
+
+
+def gradient(
+    intervals: Intervals, model: LowRank, scale: float = 0.0, threads: int = 1
+) -> Gradient:
+    """Return the loss and its gradient with respect to X."""
+    side = intervals.by_row
+    design, offset = model.seen_from_rows()
+    loss, exact, open_ = kernels.residuals(
+        side, model.A, design, offset, scale=scale, threads=threads
+    )
+    shape = intervals.shape
+    return Gradient(
+        loss,
+        sparse.csr_array((exact.astype(np.float64), side.exact_idx, side.exact_ptr), shape=shape),
+        sparse.csr_array((open_.astype(np.float64), side.open_idx, side.open_ptr), shape=shape),
+    )
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """How far a point is from the optimum of the trace-norm problem, at most.
+
+    Attributes
+    ----------
+    objective : float
+        f(X) + alpha |X|_tr (+ offsets), with the noise scale held fixed.
+    gap : float
+        Objective minus a lower bound on its minimum; never negative but for rounding.
+    norm_ratio : float
+        |G|_op / alpha for the gradient G; at most 1 at the optimum.
+    """
+
+    objective: float
+    gap: float
+    norm_ratio: float
+
+
+def certificate(
+    intervals: Intervals,
+    model: LowRank,
+    alpha: float,
+    scale: float = 0.0,
+    trace_norm: float | None = None,
+    threads: int = 1,
+) -> Certificate:
+    """Certify a model against the convex problem of the same alpha.
+
+    The dual point is Y = min(1, alpha / |G|_op) G for the gradient G of the loss; the gap is
+    F(X) + f*(Y) - mean sum(Y) + (|Y 1|^2 + |Y^T 1|^2) / (2 alpha), the last term only with offsets.
+    """
+    G = gradient(intervals, model, scale, threads)
+    if trace_norm is None:
+        trace_norm = float(model.balanced()[1].sum())
+    norm = operator_norm(G.operator())
+    shrink = 1.0 if norm <= alpha else alpha / norm
+    offsets = sum(float(o @ o) for o in (model.row_offset, model.col_offset))
+    primal = G.loss + alpha * (trace_norm + 0.5 * offsets)
+    dual = _conjugate(intervals, model, G, shrink, scale) - model.mean * shrink * (
+        G.exact.sum() + G.open.sum()
+    )
+    if model.bias and alpha > 0:
+        sums = [G.exact.sum(axis=a) + G.open.sum(axis=a) for a in (0, 1)]
+        dual += shrink**2 * sum(float(s @ s) for s in sums) / (2 * alpha)
+    ratio = norm / alpha if alpha > 0 else np.inf if norm > 0 else 0.0
+    return Certificate(primal, max(primal + dual, 0.0), ratio)
+
+
+def _conjugate(
+    intervals: Intervals, model: LowRank, G: Gradient, shrink: float, scale: float
+) -> float:
+    """Return f*(shrink * G), the sum over cells of sup over x of x y - loss(x)."""
+    side = intervals.by_row
+    y = shrink * G.exact.data
+    value = float(y @ side.value + 0.5 * y @ y)
+    if intervals.n_open == 0:
+        return value
+    y = shrink * G.open.data
+    if scale == 0:
+        # The support function of the interval: the infinite end never has a weight.
+        end = np.where(y > 0, side.upper, np.where(y < 0, side.lower, 0.0)).astype(np.float64)
+        return value + float(y @ end + 0.5 * y @ y)
+    x = model.predict(side.open_rows(), side.open_idx).astype(np.float64)
+    return value + _tobit_conjugate(x, y, side.lower, side.upper, scale)
+
+
+def _tobit_conjugate(x: NDArray, y: NDArray, lower: NDArray, upper: NDArray, scale: float) -> float:
+    """Return the sum of sup over x of x y - loss(x), from a start x, by Newton on loss'(x) = y."""
+    for _ in range(100):
+        cell = kernels.interval_loss(x, lower, upper, scale=scale)
+        miss = cell.gradient - y
+        if np.abs(miss).max() <= 1e-12 * scale:
+            break
+        x = x - np.clip(miss / np.maximum(cell.curvature, 1e-8), -2 * scale, 2 * scale)
+    # Far beyond the limit loss and slope vanish together; there the supremum is 0 at infinity.
+    return float(np.where(y == 0, 0.0, x * y - cell.value).sum())

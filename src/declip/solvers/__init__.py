@@ -1,0 +1,6 @@
+"""Loops over iterations: each takes intervals and a start, and returns one result object."""
+
+from declip.solvers.als import Solution, minimise, solve_rows
+from declip.solvers.start import start_model, start_scale
+
+__all__ = ["Solution", "minimise", "solve_rows", "start_model", "start_scale"]

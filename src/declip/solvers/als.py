@@ -1,0 +1,221 @@
+"""Alternating minimisation over row and column factors: a sweep over columns, then one over rows.
+
+Each sweep is a safeguarded Newton step of every row (`declip.kernels.half_sweep`), so the objective never rises. Two
+things make it fast, and neither can make it rise:
+
+- after each sweep P and Q are balanced, P Q^T = U S V^T -> U sqrt(S), V sqrt(S), which lowers the penalty at the
+  same fit and rotates the factors so that they no longer work against each other;
+- the next sweep starts from a point extrapolated along the last step (Nesterov). If it ends higher than before, it is
+  thrown away and a plain sweep is made instead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from declip import kernels
+from declip.intervals import Cells, Intervals
+from declip.lowrank import LowRank
+from declip.objective import Penalised
+
+__all__ = ["Solution", "minimise", "solve_rows"]
+
+_INNER_STEPS = 3  # Newton steps of a row in a sweep; the second and third touch only cells that changed
+_SETTLED_SWEEPS = 3  # sweeps in a row that must gain less than tol
+_CG_FROM = 96  # factors from which a few conjugate gradient steps cost less than a Cholesky solve
+_CG_STEPS = 4
+
+
+@dataclass(frozen=True)
+class Solution:
+    """What a solver returns.
+
+    Attributes
+    ----------
+    model : LowRank
+        The fitted matrix.
+    history : ndarray
+        The objective at the start and after each sweep.
+    converged : bool
+        Whether the objective had settled when the solver stopped.
+    scale : float
+        Noise scale (0 for the hinge).
+    stopped : bool
+        Whether the caller stopped it.
+    """
+
+    model: LowRank
+    history: NDArray[np.float64]
+    converged: bool
+    scale: float
+    stopped: bool = False
+
+    @property
+    def n_iter(self) -> int:
+        """Number of sweeps."""
+        return len(self.history) - 1
+
+    @property
+    def last_fall(self) -> float:
+        """How much the last sweep lowered the objective, relative to it."""
+        return float(self.history[-2] - self.history[-1]) / abs(self.history[-1] or 1.0)
+
+
+@dataclass(frozen=True)
+class _Point:
+    """A model with its loss and its objective."""
+
+    model: LowRank
+    loss: float
+    value: float
+
+
+@dataclass
+class _Descent:
+    """The state of a fit: what is minimised, and how a sweep is made."""
+
+    intervals: Intervals
+    alpha: float
+    scale: float
+    threads: int
+
+    def point(self, model: LowRank, loss: float) -> _Point:
+        penalised = Penalised(self.alpha, self.scale, self.intervals.n_exact)
+        return _Point(model, loss, penalised(loss, model.squared_norm()))
+
+    def evaluate(self, model: LowRank) -> _Point:
+        design, offset = model.seen_from_rows()
+        loss, _, _ = kernels.residuals(
+            *(self.intervals.by_row, model.A, design, offset),
+            scale=self.scale,
+            threads=self.threads,
+        )
+        return self.point(model, loss)
+
+    def half(self, side: Cells, model: LowRank) -> tuple[LowRank, float]:
+        steps = _CG_STEPS if model.A.shape[1] >= _CG_FROM else 0
+        return _half_sweep(
+            *(side, model, self.alpha, self.scale),
+            inner_steps=_INNER_STEPS,
+            cg_steps=steps,
+            threads=self.threads,
+        )
+
+    def sweep(self, model: LowRank) -> _Point:
+        flipped, _ = self.half(self.intervals.by_col, model.T)
+        return self.point(*self.half(self.intervals.by_row, flipped.T))
+
+    def update_scale(self, point: _Point) -> _Point:
+        """Fit the noise scale by a few EM steps; the objective never rises.
+
+        scale^2 = (squared residuals of exact cells + expected ones of open cells + alpha |A, B|^2) / cells,
+        which for a linear model is the maximum of the marginal likelihood.
+        """
+        side, model = self.intervals.by_row, point.model
+        x = model.predict(side.open_rows(), side.open_idx, self.threads)
+        exact = 2 * (point.loss - self._open(x).value.sum())
+        fixed = max(exact, 0.0) + self.alpha * model.squared_norm()
+        floor = 1e-6 * max(np.abs(side.value).max(initial=0.0), np.finfo(np.float64).tiny)
+        for _ in range(10):
+            cell = self._open(x)
+            expected = (self.scale**2 * (1 - cell.curvature) + cell.gradient**2).sum()
+            scale = max(float(np.sqrt((fixed + expected) / len(self.intervals))), floor)
+            settled = abs(scale - self.scale) <= 1e-4 * self.scale
+            self.scale = scale
+            if settled:
+                break
+        return self.point(model, 0.5 * exact + self._open(x).value.sum())
+
+    def _open(self, x: NDArray) -> kernels.CellLoss:
+        side = self.intervals.by_row
+        return kernels.interval_loss(
+            x, side.lower, side.upper, scale=self.scale, threads=self.threads
+        )
+
+
+def _half_sweep(
+    side: Cells, model: LowRank, alpha: float, scale: float, **how: float
+) -> tuple[LowRank, float]:
+    """Improve the rows of ``model`` with its columns fixed; return it and the loss of the cells."""
+    design, offset = model.seen_from_rows()
+    A = model.A.copy()
+    ridge = np.full(A.shape[1], alpha, A.dtype)
+    loss = kernels.half_sweep(side, A, design, offset, ridge, scale=scale, **how)  # type: ignore[arg-type]
+    return replace(model, A=A), loss
+
+
+def solve_rows(
+    side: Cells, model: LowRank, alpha: float, scale: float = 0.0, threads: int = 1
+) -> LowRank:
+    """Minimise over the rows of ``model``, to rounding, with its columns fixed.
+
+    A convex problem for each row, so the start does not matter (if alpha > 0).
+    """
+    return _half_sweep(
+        side, model, alpha, scale, inner_steps=100, inner_tol=1e-18, threads=threads
+    )[0]
+
+
+def minimise(
+    intervals: Intervals,
+    start: LowRank,
+    alpha: float,
+    *,
+    scale: float = 0.0,
+    max_iter: int = 200,
+    tol: float = 1e-6,
+    threads: int = 1,
+    on_sweep: Callable[[Solution], bool] = lambda _: False,
+) -> Solution:
+    """Minimise the objective of the factor model from a start.
+
+    Parameters
+    ----------
+    intervals : Intervals
+        The observed cells.
+    start : LowRank
+        Where to begin; also fixes the rank and whether there are offsets.
+    alpha : float
+        Strength of the penalty.
+    scale : float
+        0 for the hinge; a positive number starts Tobit, which then estimates the scale.
+    max_iter, tol : int, float
+        Stop after so many sweeps, or when the objective fell by less than ``tol`` of itself (Tobit: ``tol`` a
+        cell) in each of three sweeps in a row.
+    threads : int
+        Threads of the sweeps; the result does not depend on it.
+    on_sweep : callable
+        Called with the state after each sweep; a true answer stops the fit.
+    """
+    descent = _Descent(intervals, alpha, scale, threads)
+    now = descent.evaluate(start)
+    before, momentum = now.model, 0
+    history = [now.value]
+    settled, stopped = 0, False
+    while len(history) <= max_iter and settled < _SETTLED_SWEEPS and not stopped:
+        ahead = before.toward(now.model, 1 + momentum / (momentum + 3))
+        new = descent.sweep(ahead)
+        if momentum and not new.value <= now.value:
+            momentum = 0
+            new = descent.sweep(now.model)
+        before, now, momentum = now.model, new, momentum + 1
+        model, _, maps = now.model.balanced()
+        before, now = before.mapped(*maps), descent.point(model, now.loss)
+        if scale > 0:
+            now = descent.update_scale(now)
+        unit = abs(now.value) if scale == 0 else len(intervals)
+        settled = settled + 1 if history[-1] - now.value <= tol * unit else 0
+        history.append(now.value)
+        stopped = on_sweep(Solution(now.model, np.array(history), False, descent.scale))
+    polished = descent.evaluate(
+        solve_rows(intervals.by_row, now.model, alpha, descent.scale, threads)
+    )
+    if polished.value <= now.value:
+        now = polished
+        history[-1] = now.value
+    converged = settled >= _SETTLED_SWEEPS
+    return Solution(now.model, np.array(history), converged, descent.scale, stopped)

@@ -1,0 +1,94 @@
+"""Where a fit begins."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from scipy.sparse.linalg import LinearOperator
+
+from declip.intervals import Intervals, face_value
+from declip.lowrank import LowRank
+from declip.svd import truncated_svd
+
+__all__ = ["start_model", "start_scale"]
+
+
+def start_model(
+    intervals: Intervals, rank: int, bias: bool, init: str, rng: np.random.Generator
+) -> LowRank:
+    """Return the start of a fit.
+
+    "random" follows the paper: every cell begins beyond the limits, on the side where the truth of the clipped cells
+    lies, plus a perturbation, without which the rank would stay one. "svd" takes the leading singular vectors of the
+    table with missing cells at the mean and clipped cells at their limit.
+    """
+    values = _face_values(intervals)
+    mean, spread = float(values.mean()), float(values.std())
+    if init == "svd":
+        A, B = _svd_factors(intervals, values, rank, mean, bias, rng)
+    else:
+        level = 0.0 if bias else _level(intervals, mean, spread)
+        A, B = _random_factors(intervals.shape, rank, level, spread or abs(mean) or 1.0, rng)
+    if bias:
+        A, B = (np.column_stack([F, np.zeros(len(F))]) for F in (A, B))
+    dtype = intervals.dtype
+    return LowRank(A.astype(dtype), B.astype(dtype), mean if bias else 0.0, bias)
+
+
+def start_scale(intervals: Intervals) -> float:
+    """Return a noise scale to begin with: the spread of the values."""
+    values = _face_values(intervals)
+    return float(values.std() or np.abs(values).max() or 1.0)
+
+
+def _face_values(intervals: Intervals) -> NDArray[np.float64]:
+    """Return the values of all cells, exact then open, the latter at their limit."""
+    side = intervals.by_row
+    return np.concatenate([side.value, face_value(side.lower, side.upper)]).astype(np.float64)
+
+
+def _level(intervals: Intervals, mean: float, spread: float) -> float:
+    """Return where the cells begin: beyond the ceilings or the floors, or at the mean."""
+    side = intervals.by_row
+    above, below = np.isposinf(side.upper), np.isneginf(side.lower)
+    if above.any() and not below.any():
+        return float(np.median(side.lower[above])) + spread
+    if below.any() and not above.any():
+        return float(np.median(side.upper[below])) - spread
+    return mean
+
+
+def _random_factors(
+    shape: tuple[int, int], rank: int, level: float, spread: float, rng: np.random.Generator
+) -> tuple[NDArray, NDArray]:
+    """Return factors with P Q^T = level, perturbed by about a hundredth of the spread."""
+    noise = 0.1 * np.sqrt(spread / rank)
+    size = np.sqrt(abs(level) / rank)
+    A = size + noise * rng.standard_normal((shape[0], rank))
+    B = size + noise * rng.standard_normal((shape[1], rank))
+    return A, np.copysign(1.0, level) * B
+
+
+def _svd_factors(
+    intervals: Intervals,
+    values: NDArray,
+    rank: int,
+    mean: float,
+    bias: bool,
+    rng: np.random.Generator,
+) -> tuple[NDArray, NDArray]:
+    """Return the leading factors of mean + sparse deviations (without the mean if offsets carry it)."""
+    rows, cols, _, _ = intervals.triplets()
+    S = sparse.csr_array((values - mean, (rows, cols)), shape=intervals.shape)
+    level = 0.0 if bias else mean
+    table = LinearOperator(
+        S.shape,
+        matvec=lambda v: S @ v + level * v.sum(axis=0),
+        rmatvec=lambda u: S.T @ u + level * u.sum(axis=0),
+        matmat=lambda V: S @ V + level * V.sum(axis=0),
+        rmatmat=lambda U: S.T @ U + level * U.sum(axis=0),
+        dtype=np.float64,
+    )
+    U, s, V = truncated_svd(table, rank, rng)
+    return U * np.sqrt(s), V * np.sqrt(s)

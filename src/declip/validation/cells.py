@@ -1,0 +1,246 @@
+"""Observed cells: what every kind of input becomes, sorted by row, then column."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from numbers import Integral
+from typing import Any, NoReturn
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+Shape = tuple[int, int]
+
+# The squares of the values are summed, and the sum must stay finite.
+LARGEST = {np.dtype(np.float64): 1e150, np.dtype(np.float32): 1e15}
+MOST_INDICES = np.iinfo(np.int32).max
+
+
+@dataclass(frozen=True, eq=False)
+class Triplets:
+    """Observed cells and their values in row-major order, without duplicates.
+
+    Parameters
+    ----------
+    rows, cols : int32 arrays
+        Position of each cell.
+    values : float32 or float64 array
+        Finite value of each cell.
+    shape : (int, int)
+        Shape of the table.
+    row_labels, col_labels : object arrays or None
+        Names of the rows and columns, if the input had any.
+    order : array, slice or None
+        ``given[order]`` sorts an array with one element for each given triplet; None if the
+        cells did not come from triplets.
+    """
+
+    rows: NDArray[np.int32]
+    cols: NDArray[np.int32]
+    values: NDArray[Any]
+    shape: Shape
+    row_labels: NDArray[Any] | None = None
+    col_labels: NDArray[Any] | None = None
+    order: NDArray[Any] | slice | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Bounds:
+    """Observed cells in row-major order, each known to lie in ``[lower, upper]``."""
+
+    rows: NDArray[np.int32]
+    cols: NDArray[np.int32]
+    lower: NDArray[Any]
+    upper: NDArray[Any]
+    shape: Shape
+    row_labels: NDArray[Any] | None = None
+    col_labels: NDArray[Any] | None = None
+
+
+def axis_name(axis: str, position: int, labels: NDArray[Any] | None) -> str:
+    """Name of one row or column, such as ``row 3`` or ``column 'CRP'``."""
+    if labels is None:
+        return f"{axis} {position}"
+    label = labels[position]
+    return f"{axis} {label.item() if isinstance(label, np.generic) else label!r}"
+
+
+def where(cells: Triplets | Bounds, positions: Iterable[int]) -> str:
+    """Names of the first three of the cells at these positions."""
+    names = [
+        f"{axis_name('row', cells.rows[k], cells.row_labels)}, "
+        f"{axis_name('column', cells.cols[k], cells.col_labels)}"
+        for k in list(positions)[:3]
+    ]
+    numbered = cells.row_labels is None or cells.col_labels is None
+    return "; ".join(names) + (" (counting from 0)" if numbered else "")
+
+
+def check_triplets(rows: Any, cols: Any, values: Any, shape: Any = None) -> Triplets:
+    """Check and sort observed cells given as three sequences.
+
+    Parameters
+    ----------
+    rows, cols : 1-D sequences of integers
+        Position of each observed cell.
+    values : 1-D sequence of numbers
+        Value of each observed cell; float32 is kept, all else becomes float64.
+    shape : (int, int), optional
+        Shape of the table; by default the smallest that holds all cells.
+
+    Returns
+    -------
+    Triplets
+    """
+    rows, cols, values = _as_index(rows, "rows"), _as_index(cols, "cols"), _as_values(values)
+    if not rows.size == cols.size == values.size:
+        raise ValueError(
+            "rows, cols and values must have equal lengths; "
+            f"got {rows.size}, {cols.size} and {values.size}."
+        )
+    if not rows.size:
+        raise ValueError("There are no triplets: at least one observed cell is needed.")
+    shape = _smallest_shape(rows, cols) if shape is None else check_shape(shape)
+    for index, size, axis in ((rows, shape[0], "rows"), (cols, shape[1], "cols")):
+        _check_range(index, size, axis, shape)
+    cells = sort_cells(rows, cols, values, shape, "triplets")
+    check_values(cells)
+    return cells
+
+
+def check_cells(
+    rows: Any, cols: Any, shape: Shape
+) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    """Check positions of cells to look up: integers within a table of this shape."""
+    rows, cols = _as_index(rows, "rows"), _as_index(cols, "cols")
+    if rows.size != cols.size:
+        raise ValueError(
+            f"rows and cols must have equal lengths, one pair for each cell; "
+            f"got {rows.size} and {cols.size}. For a block, use reconstruct(rows=, cols=)."
+        )
+    for index, size, name in ((rows, shape[0], "rows"), (cols, shape[1], "cols")):
+        if index.size:
+            _check_range(index, size, name, shape)
+    return rows.astype(np.int32, copy=False), cols.astype(np.int32, copy=False)
+
+
+def sort_cells(rows: Any, cols: Any, values: Any, shape: Shape, what: str) -> Triplets:
+    """Sort cells by row, then column, and refuse duplicates.
+
+    The sort is scipy's conversion from COO to CSR of the positions, linear in the cells up to
+    the order within each row. It would sum duplicates, so that fewer cells come out than went in.
+    """
+    rows, cols = rows.astype(np.int32, copy=False), cols.astype(np.int32, copy=False)
+    if _is_sorted(rows, cols):
+        return Triplets(rows, cols, values, shape, order=slice(None))
+    positions = np.arange(rows.size, dtype=np.int32 if rows.size <= MOST_INDICES else np.int64)
+    by_row = sp.coo_array((positions, (rows, cols)), shape=shape).tocsr()
+    if by_row.nnz < rows.size:
+        _refuse_duplicates(rows, cols, shape, what)
+    sorted_rows = np.repeat(np.arange(shape[0], dtype=np.int32), np.diff(by_row.indptr))
+    sorted_cols = by_row.indices.astype(np.int32, copy=False)
+    return Triplets(sorted_rows, sorted_cols, values[by_row.data], shape, order=by_row.data)
+
+
+def check_values(cells: Triplets) -> None:
+    """Refuse cells that hold NaN, infinities or numbers whose squares may overflow."""
+    values, largest = cells.values, LARGEST[cells.values.dtype]
+    if not values.size or (values.min() >= -largest and values.max() <= largest):
+        return
+    missing, infinite = np.flatnonzero(np.isnan(values)), np.flatnonzero(np.isinf(values))
+    if missing.size:
+        raise ValueError(
+            f"{_count(missing, 'triplet')} NaN as value, first {where(cells, missing)}. "
+            "Triplets are observed cells: leave these out, and they count as missing."
+        )
+    if infinite.size:
+        raise ValueError(
+            f"{_count(infinite, 'cell')} an infinite value (inf), first {where(cells, infinite)}. "
+            "Write NaN for a missing cell, and the limit itself for a clipped one."
+        )
+    refuse_large(cells, values)
+
+
+def refuse_large(cells: Triplets | Bounds, values: NDArray[Any]) -> NoReturn:
+    """Raise the error about numbers that are too large to be squared and summed."""
+    worst = int(np.argmax(np.abs(values)))
+    raise ValueError(
+        f"The value {values[worst]} at {where(cells, [worst])} is too large: {values.dtype} data "
+        f"must lie within +-{LARGEST[values.dtype]:g}. Rescale the data, for instance by a power "
+        "of ten" + (", or pass float64." if values.dtype == np.float32 else ".")
+    )
+
+
+def as_float(values: NDArray[Any]) -> NDArray[Any]:
+    """Return float32 data as it is, other numbers as float64."""
+    return values.astype(np.float32 if values.dtype == np.float32 else np.float64, copy=False)
+
+
+def check_shape(shape: Any) -> Shape:
+    """Check the shape of a table: two integers from 1 to the largest int32."""
+    sizes = tuple(shape) if np.iterable(shape) else (shape,)
+    if len(sizes) != 2 or not all(isinstance(size, Integral) for size in sizes):
+        raise TypeError(f"shape must be two integers (n_rows, n_cols); got {shape!r}.")
+    if min(sizes) < 1 or max(sizes) > MOST_INDICES:
+        raise ValueError(f"shape must lie between 1 and {MOST_INDICES} each way; got {shape!r}.")
+    return int(sizes[0]), int(sizes[1])
+
+
+def _smallest_shape(rows: NDArray[Any], cols: NDArray[Any]) -> Shape:
+    return max(int(rows.max()), 0) + 1, max(int(cols.max()), 0) + 1
+
+
+def _as_index(given: Any, name: str) -> NDArray[Any]:
+    index = np.asarray(given)
+    if index.ndim != 1:
+        raise ValueError(f"{name} must be 1-D; got shape {index.shape}.")
+    if index.dtype.kind in "iu" or not index.size:
+        return index
+    remedy = (
+        "convert them with .astype(int)"
+        if index.dtype.kind == "f"
+        else "number the labels first, for instance with numpy.unique(..., return_inverse=True)"
+    )
+    raise TypeError(f"{name} must hold integers, not {index.dtype}: {remedy}.")
+
+
+def _as_values(values: Any) -> NDArray[Any]:
+    if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
+        raise ValueError("values are masked in part: leave out the triplets that are missing.")
+    values = np.asarray(values)
+    if values.ndim != 1:
+        raise ValueError(f"values must be 1-D; got shape {values.shape}.")
+    if values.dtype.kind not in "biuf":
+        raise TypeError(f"values must hold real numbers, not {values.dtype}: convert them first.")
+    return as_float(values)
+
+
+def _check_range(index: NDArray[Any], size: int, name: str, shape: Shape) -> None:
+    if index.min() >= 0 and index.max() < size and size <= MOST_INDICES:
+        return
+    first = int(np.argmax((index < 0) | (index >= min(size, MOST_INDICES))))
+    limit = f"lie from 0 to {min(size, MOST_INDICES) - 1}, for shape {shape}"
+    raise ValueError(f"{name}[{first}] is {index[first]}, but {name} must {limit}.")
+
+
+def _is_sorted(rows: NDArray[Any], cols: NDArray[Any]) -> bool:
+    later = rows[1:] > rows[:-1]
+    later |= (rows[1:] == rows[:-1]) & (cols[1:] > cols[:-1])
+    return bool(later.all())
+
+
+def _refuse_duplicates(rows: NDArray[Any], cols: NDArray[Any], shape: Shape, what: str) -> NoReturn:
+    keys = rows.astype(np.int64) * shape[1] + cols
+    order = np.argsort(keys, kind="stable")
+    repeats = np.flatnonzero(keys[order][1:] == keys[order][:-1])
+    k = repeats[np.argmin(order[repeats + 1])]
+    earlier, later = order[k], order[k + 1]
+    raise ValueError(
+        f"Cell row {rows[later]}, column {cols[later]} is given twice, as {what} {earlier} and "
+        f"{later} (counting from 0); repeated {what} in all: {repeats.size}. "
+        "Repeated cells are never summed: keep one value for each cell."
+    )
+
+
+def _count(positions: NDArray[Any], noun: str) -> str:
+    return f"1 {noun} has" if positions.size == 1 else f"{positions.size} {noun}s have"

@@ -1,0 +1,59 @@
+"""Warnings about rows and columns that the data do not determine."""
+
+import warnings
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+_NAMED = 5  # rows or columns named in a message
+
+
+def warn_about_coverage(
+    axis: str, exact: NDArray, observed: NDArray, rank: int, labels: NDArray | None
+) -> None:
+    """Warn of rows (or columns) without cells, and of those with fewer exact cells than the rank.
+
+    Parameters
+    ----------
+    axis : {"row", "column"}
+        What is counted.
+    exact, observed : ndarray of int
+        Exact cells and observed cells of each row (or column).
+    rank : int
+        Number of factors to fit.
+    labels : ndarray or None
+        Names of the rows (or columns).
+    """
+    empty = observed == 0
+    if empty.any():
+        warnings.warn(
+            f"{_named(axis, np.flatnonzero(empty), labels)} without any observed cell: nothing is known there, "
+            f"and what is filled in is only the middle of the model.",
+            stacklevel=4,
+        )
+    few = ~empty & (exact < rank)
+    if few.any():
+        warnings.warn(
+            f"{_named(axis, np.flatnonzero(few), labels)} with fewer exact cells than the rank {rank}: not determined "
+            f"by the data alone. Lower n_components, raise alpha, or read these with care.",
+            stacklevel=4,
+        )
+
+
+def warn_nothing_clipped(has_ceiling: bool, has_floor: bool) -> None:
+    """Warn that limits were given and no value is at them."""
+    limits = " or ".join(["the ceiling"] * has_ceiling + ["the floor"] * has_floor)
+    warnings.warn(
+        f"nothing is at {limits}: every observed cell counts as exact. Check the limit, or allow a tolerance with "
+        "Intervals.from_table(..., tol=).",
+        stacklevel=4,
+    )
+
+
+def _named(axis: str, which: NDArray, labels: NDArray | None) -> str:
+    names: Iterable[Any] = which[:_NAMED] if labels is None else labels[which[:_NAMED]]
+    listed = ", ".join(repr(n) if isinstance(n, str) else str(n) for n in names)
+    more = f" and {len(which) - _NAMED} more" if len(which) > _NAMED else ""
+    return f"{len(which)} {axis}{'s' if len(which) > 1 else ''} ({listed}{more})"

@@ -1,0 +1,304 @@
+"""Ceilings and floors: their many shapes, and the intervals that they make of the cells."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+from numbers import Integral, Real
+from typing import Any, Literal
+
+import narwhals.stable.v2 as nw
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from declip.validation.cells import Triplets, axis_name, where
+from declip.validation.tables import as_table, stored_cells
+
+Side = Literal["ceiling", "floor"]
+Kind = Literal["table", "column", "row", "cell"]
+NO_LIMIT = {"ceiling": np.inf, "floor": -np.inf}
+
+
+@dataclass(frozen=True, eq=False)
+class Limit:
+    """The ceiling or the floor of the observed cells, in the data's dtype.
+
+    Parameters
+    ----------
+    side : {"ceiling", "floor"}
+        An infinite value (+inf for a ceiling, -inf for a floor) is no limit.
+    kind : {"table", "column", "row", "cell"}
+        What one element of `values` is the limit of.
+    values : array
+        One element, one a column, one a row, or one an observed cell.
+    """
+
+    side: Side
+    kind: Kind
+    values: NDArray[Any]
+
+    def at(self, cells: Triplets) -> NDArray[Any]:
+        """Limit of each observed cell; a single element if all share it."""
+        if self.kind == "column":
+            return self.values[cells.cols]
+        return self.values[cells.rows] if self.kind == "row" else self.values
+
+
+def resolve_limit(limit: Any, cells: Triplets, side: Side) -> Limit:
+    """Find the limit of each observed cell.
+
+    Parameters
+    ----------
+    limit : None, number, array, data frame, scipy.sparse container, mapping or pandas Series
+        One for all; ``(n_cols,)`` or ``(1, n_cols)``; ``(n_rows, 1)``; ``(n_rows, n_cols)``,
+        where cells that sparse input does not store have no limit; a mapping or Series from
+        column label or number to limit; for triplets also one limit for each of them.
+    cells : Triplets
+        The observed cells.
+    side : {"ceiling", "floor"}
+        Which limit it is.
+
+    Returns
+    -------
+    Limit
+    """
+    kind: Kind
+    if limit is None:
+        kind, values = "table", np.asarray(NO_LIMIT[side])
+    elif isinstance(limit, Mapping):
+        kind, values = "column", _from_mapping(limit, cells, side)
+    elif _is_series(limit) and not (cells.order is not None and len(limit) == cells.values.size):
+        if not limit.index.is_unique:
+            raise ValueError(
+                f"{side} names a column twice: the index of the Series must be unique."
+            )
+        kind, values = "column", _from_mapping(limit.to_dict(), cells, side)
+    elif sp.issparse(limit):
+        kind, values = "cell", _from_sparse(limit, cells, side)
+    else:
+        kind, values = _from_shape(_as_numbers(limit, cells, side), cells, side)
+    with np.errstate(over="ignore"):
+        resolved = Limit(side, kind, values.astype(cells.values.dtype, copy=False))
+    _check_limit(resolved, cells)
+    return resolved
+
+
+def apply_limits(
+    cells: Triplets, ceiling: Any = None, floor: Any = None, tol: float = 0.0
+) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Turn values and limits into the interval of each observed cell.
+
+    Parameters
+    ----------
+    cells : Triplets
+        The observed cells.
+    ceiling, floor : see `resolve_limit`
+        A value at its ceiling becomes ``[ceiling, inf]``, at its floor ``[-inf, floor]``.
+    tol : float, default=0.0
+        A value that differs from a limit by at most `tol` is at the limit.
+
+    Returns
+    -------
+    lower, upper : arrays
+        Equal where the value is exact.
+    """
+    if not isinstance(tol, Real) or not 0 <= tol < np.inf:
+        raise ValueError(f"tol must be a finite number that is not negative; got {tol!r}.")
+    upper_limit, lower_limit = (
+        resolve_limit(ceiling, cells, "ceiling"),
+        resolve_limit(floor, cells, "floor"),
+    )
+    _check_order(lower_limit, upper_limit, cells)
+    at_ceiling = _at_limit(cells, upper_limit, float(tol))
+    at_floor = _at_limit(cells, lower_limit, float(tol))
+    both = np.flatnonzero(at_ceiling & at_floor)
+    if both.size:
+        raise ValueError(
+            f"{where(cells, both[:1])} is within tol={tol} of both its floor and its ceiling: "
+            "choose a smaller tol."
+        )
+    lower = np.where(at_ceiling, upper_limit.at(cells), cells.values)
+    upper = np.where(at_floor, lower_limit.at(cells), cells.values)
+    lower[at_floor], upper[at_ceiling] = -np.inf, np.inf
+    return lower, upper
+
+
+def check_some_exact(lower: NDArray[Any], upper: NDArray[Any]) -> None:
+    """Refuse cells that are all clipped: nothing then says how far beyond the limits they lie."""
+    if not np.any(np.isfinite(lower) & np.isfinite(upper)):
+        raise ValueError(
+            f"All {lower.size} observed cells are clipped, so that nothing fixes their values. "
+            "Are ceiling and floor right? Some cells must lie between them."
+        )
+
+
+def _at_limit(cells: Triplets, limit: Limit, tol: float) -> NDArray[np.bool_]:
+    """Tell which values are at the limit; refuse those beyond it."""
+    excess = cells.values - limit.at(cells)
+    if limit.side == "floor":
+        np.negative(excess, out=excess)
+    # tol holds up to the rounding of decimals: 0.8 is within 0.1 of 0.7.
+    reach = tol + 4 * np.finfo(excess.dtype).eps * np.abs(cells.values) if tol else 0.0
+    beyond = np.count_nonzero(excess > reach)
+    if beyond:
+        worst = int(np.argmax(excess))
+        relation, verb = ("above", "raise") if limit.side == "ceiling" else ("below", "lower")
+        raise ValueError(
+            f"{beyond} of {excess.size} values ({beyond / excess.size:.1%}) are {relation} their "
+            f"{limit.side}, worst {where(cells, [worst])} with {cells.values[worst]} {relation} "
+            f"{np.broadcast_to(limit.at(cells), excess.shape)[worst]}. Is the {limit.side} right? "
+            f"If so clip the data to it, else {verb} it; tol= allows for rounding."
+        )
+    return np.asarray(excess >= -reach)
+
+
+def _check_limit(limit: Limit, cells: Triplets) -> None:
+    nan = np.flatnonzero(np.isnan(limit.values))
+    if nan.size:
+        raise ValueError(
+            f"{limit.side} is NaN{_place(limit.kind, nan[0], cells)}. "
+            f"Use {NO_LIMIT[limit.side]} where there is no {limit.side}."
+        )
+    hidden = np.flatnonzero(limit.values == -NO_LIMIT[limit.side])
+    if hidden.size:
+        raise ValueError(
+            f"{limit.side} is {-NO_LIMIT[limit.side]}{_place(limit.kind, hidden[0], cells)}, which "
+            f"leaves no room for data. Use {NO_LIMIT[limit.side]} where there is no {limit.side}."
+        )
+
+
+def _check_order(floor: Limit, ceiling: Limit, cells: Triplets) -> None:
+    kinds: set[Kind] = {floor.kind, ceiling.kind} - {"table"}
+    kind: Kind
+    if len(kinds) == 2:
+        kind, low, high = "cell", floor.at(cells), ceiling.at(cells)
+    else:
+        kind = next(iter(kinds), "table")
+        low, high = np.broadcast_arrays(floor.values, ceiling.values)
+    wrong = np.flatnonzero(low >= high)
+    if wrong.size:
+        k = wrong[0]
+        raise ValueError(
+            f"floor must lie below ceiling, but{_place(kind, k, cells)} "
+            f"floor {low.flat[k]} >= ceiling {high.flat[k]}."
+        )
+
+
+def _place(kind: Kind, k: int, cells: Triplets) -> str:
+    if kind == "table":
+        return ""
+    if kind == "cell":
+        return f" in {where(cells, [k])}"
+    labels = cells.row_labels if kind == "row" else cells.col_labels
+    return f" in {axis_name(kind, k, labels)}" + (" (counting from 0)" if labels is None else "")
+
+
+def _is_series(limit: Any) -> bool:
+    series = nw.from_native(limit, series_only=True, pass_through=True)
+    return isinstance(series, nw.Series) and nw.maybe_get_index(series) is not None
+
+
+def _as_numbers(limit: Any, cells: Triplets, side: Side) -> NDArray[Any]:
+    if isinstance(nw.from_native(limit, eager_only=True, pass_through=True), nw.DataFrame):
+        table = as_table(limit, side)
+        labels, known = table.col_labels, cells.col_labels
+        if labels is not None and known is not None and list(labels) != list(known):
+            raise ValueError(
+                f"The columns of {side} must be those of the table, in the same order."
+            )
+        return table.values
+    if np.ma.is_masked(limit):
+        limit = limit.astype(float).filled(np.nan)
+    values = np.asarray(limit)
+    if values.dtype.kind not in "iuf":
+        raise TypeError(f"{side} must hold numbers; got {limit!r} ({values.dtype}).")
+    return values
+
+
+def _from_shape(values: NDArray[Any], cells: Triplets, side: Side) -> tuple[Kind, NDArray[Any]]:
+    (n_rows, n_cols), n_cells = cells.shape, cells.values.size
+    per_triplet = cells.order is not None and values.shape == (n_cells,)
+    if per_triplet and n_cells == n_cols:
+        raise ValueError(
+            f"{side} of shape {values.shape} is ambiguous, with as many triplets as columns: "
+            f"pass shape (1, {n_cols}) for one a column, or a (n_rows, n_cols) table."
+        )
+    if values.ndim == 0:
+        return "table", values
+    if values.shape in ((n_cols,), (1, n_cols)):
+        return "column", values.ravel()
+    if values.shape == (n_rows, 1):
+        return "row", values.ravel()
+    if values.shape == cells.shape:
+        return "cell", values[cells.rows, cells.cols]
+    if per_triplet:
+        return "cell", values[cells.order]
+    raise ValueError(_wrong_shape(values.shape, cells, side))
+
+
+def _wrong_shape(shape: tuple[int, ...], cells: Triplets, side: Side) -> str:
+    n_rows, n_cols = cells.shape
+    accepted = (
+        f"({n_cols},) or (1, {n_cols}) per column, ({n_rows}, 1) per row, {cells.shape} per cell"
+    )
+    if cells.order is not None:
+        accepted += f", ({cells.values.size},) per triplet"
+    hint = " For one a row, use reshape(-1, 1)." if shape == (n_rows,) else ""
+    return (
+        f"{side} has shape {shape}, which does not fit the table's shape {cells.shape}. "
+        f"Accepted are a number, {accepted}.{hint}"
+    )
+
+
+def _from_sparse(limit: Any, cells: Triplets, side: Side) -> NDArray[Any]:
+    if limit.shape != cells.shape:
+        raise ValueError(_wrong_shape(limit.shape, cells, side))
+    values = np.full(cells.values.size, NO_LIMIT[side])
+    given = stored_cells(limit)
+    if given.values.size:
+        given_keys, keys = _keys(given), _keys(cells)
+        position = np.minimum(np.searchsorted(given_keys, keys), given_keys.size - 1)
+        found = given_keys[position] == keys
+        values[found] = given.values[position[found]]
+    return values
+
+
+def _keys(cells: Triplets) -> NDArray[np.int64]:
+    return cells.rows.astype(np.int64) * cells.shape[1] + cells.cols
+
+
+def _from_mapping(limit: Mapping[Any, Any], cells: Triplets, side: Side) -> NDArray[Any]:
+    columns = _columns(limit, cells, side)
+    given = _as_numbers(list(limit.values()), cells, side) if limit else np.empty(0)
+    if given.ndim != 1:
+        raise ValueError(f"{side} must give one number for each column that it names.")
+    values = np.full(cells.shape[1], NO_LIMIT[side])
+    values[columns] = given
+    return values
+
+
+def _columns(keys: Iterable[Any], cells: Triplets, side: Side) -> list[int]:
+    """Positions of the columns that these labels, or numbers, name."""
+    labels = [] if cells.col_labels is None else cells.col_labels.tolist()
+    position = {label: j for j, label in enumerate(labels)}
+    if not any(isinstance(label, Integral) for label in labels):
+        position |= {j: j for j in range(cells.shape[1])}
+    columns = []
+    for key in keys:
+        if key not in position:
+            raise ValueError(_unknown_column(key, labels, cells.shape[1], side))
+        columns.append(position[key])
+    if len(set(columns)) < len(columns):
+        raise ValueError(f"{side} names a column twice, by its label and by its number.")
+    return columns
+
+
+def _unknown_column(key: Any, labels: list[Any], n_cols: int, side: Side) -> str:
+    unknown = f"{side} names column {key!r}, which the table does not have"
+    if not labels:
+        return f"{unknown}: its {n_cols} columns have the numbers 0 to {n_cols - 1}."
+    close = get_close_matches(str(key), [str(label) for label in labels])
+    if close:
+        return f"{unknown}. Did you mean {' or '.join(repr(label) for label in close)}?"
+    some = ", ".join(repr(label) for label in labels[:5])
+    return f"{unknown}. Its columns are {some}{', ...' if n_cols > 5 else ''}."

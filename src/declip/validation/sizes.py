@@ -1,0 +1,106 @@
+"""Sizes that must fit: the rank in the table, and a table in memory."""
+
+import os
+from collections.abc import Iterator
+from math import inf, prod
+from numbers import Integral
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike
+
+GIB = 2**30
+
+
+def check_rank(n_components: Any, shape: tuple[int, int]) -> int:
+    """Check that a rank is an integer from 1 to the smaller side of the table."""
+    allowed = f"an integer from 1 to {min(shape)}, the smaller side of the {shape} table"
+    if not isinstance(n_components, Integral) or isinstance(n_components, bool):
+        raise TypeError(f"n_components must be {allowed}; got {n_components!r}.")
+    if not 1 <= int(n_components) <= min(shape):
+        raise ValueError(f"n_components must be {allowed}; got {n_components}.")
+    return int(n_components)
+
+
+def check_memory(shape: tuple[int, ...], dtype: DTypeLike, what: str, remedy: str) -> None:
+    """Refuse an array that cannot fit in memory, before it is allocated.
+
+    Parameters
+    ----------
+    shape, dtype
+        The array to come.
+    what : str
+        What needs it, at the head of the message.
+    remedy : str
+        The way out, at its end.
+    """
+    needed, free = prod(int(size) for size in shape) * np.dtype(dtype).itemsize, free_memory()
+    if needed > free:
+        raise MemoryError(
+            f"{what} needs {needed / GIB:.1f} GiB for a {' x '.join(map(str, shape))} table of "
+            f"{np.dtype(dtype)}, but about {free / GIB:.1f} GiB is free; {remedy}"
+        )
+
+
+def free_memory() -> float:
+    """Bytes that this process can still take; infinite where the system does not tell."""
+    return max(0, min(_machine_memory(), _address_space(), *_cgroup_memory()))
+
+
+def _machine_memory() -> float:
+    for line in _read("/proc/meminfo").splitlines():
+        if line.startswith("MemAvailable:"):
+            return int(line.split()[1]) * 1024
+    for pages in ("SC_AVPHYS_PAGES", "SC_PHYS_PAGES"):
+        try:
+            return os.sysconf(pages) * os.sysconf("SC_PAGE_SIZE")
+        except (AttributeError, ValueError, OSError):
+            continue
+    return inf
+
+
+def _address_space() -> float:
+    try:
+        import resource
+    except ImportError:  # Windows
+        return inf
+    limit, _ = resource.getrlimit(resource.RLIMIT_AS)
+    used = _read("/proc/self/statm").split()
+    if limit == resource.RLIM_INFINITY or not used:
+        return inf
+    return limit - int(used[0]) * resource.getpagesize()
+
+
+def _cgroup_memory() -> Iterator[float]:
+    """Yield what is left in each control group around this process, of version 2 or 1."""
+    yield inf
+    for line in _read("/proc/self/cgroup").splitlines():
+        _, controllers, group = line.split(":", 2)
+        if not controllers:
+            root, limit, used, cache = "", "memory.max", "memory.current", "inactive_file"
+        elif "memory" in controllers.split(","):
+            root, limit, used = "memory", "memory.limit_in_bytes", "memory.usage_in_bytes"
+            cache = "total_inactive_file"
+        else:
+            continue
+        top = Path("/sys/fs/cgroup", root)
+        for folder in (here := top / group.lstrip("/"), *here.parents):
+            if top in (folder, *folder.parents):
+                yield _left(folder, limit, used, cache)
+
+
+def _left(folder: Path, limit: str, used: str, cache: str) -> float:
+    most, now = _read(folder / limit).strip(), _read(folder / used).strip()
+    if not (most.isdigit() and now.isdigit()):
+        return inf
+    # Cached files are given back on demand, and do not count as used.
+    stat = dict(line.split() for line in _read(folder / "memory.stat").splitlines())
+    return int(most) - int(now) + int(stat.get(cache, 0))
+
+
+def _read(path: str | Path) -> str:
+    try:
+        return Path(path).read_text()
+    except OSError:
+        return ""
