@@ -16,12 +16,11 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 from scipy.sparse.linalg import LinearOperator
 
-from declip import kernels
 from declip.intervals import Intervals
+from declip.kernels import interval_loss, residuals
 from declip.lowrank import LowRank
 from declip.svd import operator_norm
 
@@ -57,7 +56,7 @@ class Penalised:
 def objective(intervals: Intervals, model: LowRank, alpha: float, scale: float = 0.0) -> float:
     """Return the objective of the factor model."""
     design, offset = model.seen_from_rows()
-    loss, _, _ = kernels.residuals(intervals.by_row, model.A, design, offset, scale=scale)
+    loss, _, _ = residuals(intervals.by_row, model.A, design, offset, scale=scale)
     return Penalised(alpha, scale, intervals.n_exact)(loss, model.squared_norm())
 
 
@@ -87,7 +86,7 @@ def gradient(
     """Return the loss and its gradient with respect to X."""
     side = intervals.by_row
     design, offset = model.seen_from_rows()
-    loss, exact, open_ = kernels.residuals(
+    loss, exact, open_ = residuals(
         side, model.A, design, offset, scale=scale, threads=threads
     )
     shape = intervals.shape
@@ -150,7 +149,7 @@ def certificate(
 def _conjugate(
     intervals: Intervals, model: LowRank, G: Gradient, shrink: float, scale: float
 ) -> float:
-    """Return f*(shrink * G), the sum over cells of sup over x of x y - loss(x)."""
+    """Return f*(shrink * G), the sum over cells of sup over x of x y - loss(x), or more (Tobit)."""
     side = intervals.by_row
     y = shrink * G.exact.data
     value = float(y @ side.value + 0.5 * y @ y)
@@ -161,17 +160,10 @@ def _conjugate(
         # The support function of the interval: the infinite end never has a weight.
         end = np.where(y > 0, side.upper, np.where(y < 0, side.lower, 0.0)).astype(np.float64)
         return value + float(y @ end + 0.5 * y @ y)
+    # f* is convex: f*(t y) <= t f*(y) + (1 - t) f*(0), and f*(loss'(x)) = x loss'(x) - loss(x).
     x = model.predict(side.open_rows(), side.open_idx).astype(np.float64)
-    return value + _tobit_conjugate(x, y, side.lower, side.upper, scale)
-
-
-def _tobit_conjugate(x: NDArray, y: NDArray, lower: NDArray, upper: NDArray, scale: float) -> float:
-    """Return the sum of sup over x of x y - loss(x), from a start x, by Newton on loss'(x) = y."""
-    for _ in range(100):
-        cell = kernels.interval_loss(x, lower, upper, scale=scale)
-        miss = cell.gradient - y
-        if np.abs(miss).max() <= 1e-12 * scale:
-            break
-        x = x - np.clip(miss / np.maximum(cell.curvature, 1e-8), -2 * scale, 2 * scale)
-    # Far beyond the limit loss and slope vanish together; there the supremum is 0 at infinity.
-    return float(np.where(y == 0, 0.0, x * y - cell.value).sum())
+    at_gradient = x @ G.open.data - interval_loss(x, side.lower, side.upper, scale=scale).value.sum()
+    ranged = np.isfinite(side.lower) & np.isfinite(side.upper)
+    low, high = side.lower[ranged], side.upper[ranged]
+    least = interval_loss(0.5 * (low + high), low, high, scale=scale).value.sum()
+    return value + float(shrink * at_gradient - (1 - shrink) * least)

@@ -30,11 +30,21 @@ constexpr double kLogSqrt2Pi = 0.91893853320467274178;
 
 // exp(x^2) erfc(x) for x >= 0.
 inline double erfcx(double x) {
-    if (x < 5.0) return std::exp(x * x) * std::erfc(x);
-    // Continued fraction sqrt(pi) erfcx(x) = 1 / (x + (1/2) / (x + 1 / (x + (3/2) / (x + ...)))).
-    double tail = x;
-    for (int j = 24; j >= 1; --j) tail = x + 0.5 * j / tail;
-    return 1.0 / (kSqrtPi * tail);
+    if (x < 3.0) return std::exp(x * x) * std::erfc(x);
+    if (x > 1e8) return 1.0 / (kSqrtPi * x);
+    // Continued fraction sqrt(pi) erfcx(x) = 1 / (x + (1/2) / (x + 1 / (x + (3/2) / (x + ...)))) as the ratio of two
+    // polynomials: A_j = x A_{j-1} + (j / 2) A_{j-2}, and the same for B, scaled by x at each step.
+    const int terms = x < 4.0 ? 52 : (x < 6.0 ? 32 : (x < 10.0 ? 18 : 10));
+    const double u = 1.0 / (x * x);
+    double a0 = 0.0, a1 = 1.0, b0 = 1.0, b1 = 1.0;
+    for (int j = 1; j <= terms; ++j) {
+        const double c = 0.5 * j * u, a2 = a1 + c * a0, b2 = b1 + c * b0;
+        a0 = a1;
+        a1 = a2;
+        b0 = b1;
+        b1 = b2;
+    }
+    return a1 / (b1 * x * kSqrtPi);
 }
 
 // The interval (a, b) under a standard normal: log of its mass, and the densities at its ends over its mass.

@@ -23,13 +23,13 @@ template <class T>
 struct Workspace {
     int ld;
     Buffer<T> H, U, buffer, weighted, base, grad, rhs, d, inv, hd, cg_r, cg_v;
-    Buffer<double> x, delta, slope, curvature, counted;
+    Buffer<double> x, delta, slope, curvature, counted, next_slope, next_curvature;
     explicit Workspace(int ld)
         : ld(ld), H(ld * ld), U(ld * ld), buffer(kGather * ld), weighted(kGather * ld), base(ld), grad(ld),
           rhs(ld), d(ld), inv(ld), hd(ld), cg_r(ld), cg_v(ld) {}
     void reserve_open(int64_t n) {
         if (x.size() >= n) return;
-        Buffer<double>* const all[] = {&x, &delta, &slope, &curvature, &counted};
+        Buffer<double>* const all[] = {&x, &delta, &slope, &curvature, &counted, &next_slope, &next_curvature};
         for (Buffer<double>* v : all) v->resize(n);
     }
 };
@@ -77,16 +77,22 @@ struct RowSolver {
         return value;
     }
 
-    // slope and curvature of the open cells at x; returns their loss.
-    double open_cells() {
+    // The open cells at p + t d: their loss and its derivative in t. Slopes and curvatures are left in next_*.
+    double open_cells(double t, double& derivative) {
         double value = 0;
+        derivative = 0;
         for (int64_t c = 0; c < row.n_open; ++c) {
-            const CellLoss cell = loss(w.x[c], row.lower[c], row.upper[c]);
+            const CellLoss cell = loss(w.x[c] + t * w.delta[c], row.lower[c], row.upper[c]);
             value += cell.value;
-            w.slope[c] = cell.gradient;
-            w.curvature[c] = cell.curvature;
+            derivative += cell.gradient * w.delta[c];
+            w.next_slope[c] = cell.gradient;
+            w.next_curvature[c] = cell.curvature;
         }
         return value;
+    }
+    void accept_open_cells() {
+        w.slope.swap(w.next_slope);
+        w.curvature.swap(w.next_curvature);
     }
 
     // H += sum over open cells of (curvature - counted) q q^T, where it changed.
@@ -162,44 +168,33 @@ struct RowSolver {
         return true;
     }
 
-    // phi(t) = F(p + t d) - F(p) and its derivative; the base is quadratic, the open cells are walked.
+    // F along the line p + t d: quadratic but for the open cells, whose loss is kept apart.
     struct Line {
-        double slope, quadratic;
+        double slope, quadratic, open_value;
     };
-    double phi(const Line& line, double t, double open_value, double& derivative) const {
-        double value = 0;
-        derivative = line.slope + line.quadratic * t;
-        for (int64_t c = 0; c < row.n_open; ++c) {
-            const CellLoss cell = loss(w.x[c] + t * w.delta[c], row.lower[c], row.upper[c]);
-            value += cell.value;
-            derivative += cell.gradient * w.delta[c];
-        }
-        return line.slope * t + 0.5 * line.quadratic * t * t + (value - open_value);
+    struct Trial {
+        double t, change, derivative, open_value;
+    };
+    Trial try_step(const Line& line, double t) {
+        double derivative;
+        const double open_value = open_cells(t, derivative);
+        return {t, line.slope * t + 0.5 * line.quadratic * t * t + (open_value - line.open_value),
+                line.slope + line.quadratic * t + derivative, open_value};
     }
 
-    // A step t with F(p + t d) < F(p): the full one if it lowers F well, else near the minimum along d.
-    // phi is convex, so every t with phi'(t) <= 0 is a descent.
-    double line_search(const Line& line, double open_value, double initial_slope, double& change) const {
-        double derivative;
-        change = phi(line, 1.0, open_value, derivative);
-        if (row.n_open == 0 || change <= 0.25 * initial_slope || (derivative <= 0 && change <= 0)) return 1.0;
-        double low = 0, high = 1, low_slope = initial_slope, high_slope = derivative;
-        for (int step = 0; step < 40; ++step) {
-            double t = low - low_slope * (high - low) / (high_slope - low_slope);
-            if (!(t > low && t < high) || step % 3 == 2) t = 0.5 * (low + high);
-            const double value = phi(line, t, open_value, derivative);
-            if (derivative <= 0) {
-                low = t;
-                low_slope = derivative;
-                change = value;
-            } else {
-                high = t;
-                high_slope = derivative;
-            }
-            if (low > 0 && low_slope >= 0.3 * initial_slope) break;
+    // A step with F(p + t d) < F(p): the full one if it lowers F well, else near the minimum along d.
+    // F is convex along the line, so every t with a derivative <= 0 is a descent. t = 0 if none is found.
+    Trial line_search(const Line& line, double initial_slope) {
+        const Trial full = try_step(line, 1.0);
+        if (full.change <= 0.25 * initial_slope || (full.derivative <= 0 && full.change <= 0)) return full;
+        Trial low{0, 0, initial_slope, line.open_value}, high = full;
+        for (int step = 0; step < 40 && (low.t == 0 || low.derivative < 0.3 * initial_slope); ++step) {
+            double t = low.t - low.derivative * (high.t - low.t) / (high.derivative - low.derivative);
+            if (!(t > low.t && t < high.t) || step % 3 == 2) t = 0.5 * (low.t + high.t);
+            const Trial trial = try_step(line, t);
+            (trial.derivative <= 0 ? low : high) = trial;
         }
-        if (low == 0 || !(change < 0)) return 0.0;
-        return low;
+        return low.change < 0 ? try_step(line, low.t) : Trial{0, 0, initial_slope, line.open_value};
     }
 
     // What a step of one coordinate at a time would gain: sum of grad_a^2 / (2 H_aa).
@@ -211,7 +206,7 @@ struct RowSolver {
     }
 
     // One Newton step from p; returns by how much F fell, or a negative number if there was nothing to gain.
-    double step(T* p, double open_value, double objective) {
+    double step(T* p, double& open_value, double objective) {
         std::memcpy(w.grad.get(), w.base.get(), sizeof(T) * ld);
         for (int64_t c = 0; c < row.n_open; ++c)
             if (w.slope[c] != 0) axpy(static_cast<T>(w.slope[c]), factor(row.open_idx[c]), w.grad.get(), ld);
@@ -223,25 +218,25 @@ struct RowSolver {
 
         const double slope = dot64(w.grad.get(), w.d.get(), ld);
         if (!(slope < -problem.inner_tol * objective) || std::isinf(slope)) return -1;
-        Line line{dot64(w.base.get(), w.d.get(), ld), dot64(w.hd.get(), w.d.get(), ld)};
+        Line line{dot64(w.base.get(), w.d.get(), ld), dot64(w.hd.get(), w.d.get(), ld), open_value};
         for (int64_t c = 0; c < row.n_open; ++c) {
-            const T* q = factor(row.open_idx[c]);
-            w.delta[c] = dot(q, w.d.get(), ld);
+            w.delta[c] = dot(factor(row.open_idx[c]), w.d.get(), ld);
             line.quadratic -= w.curvature[c] * w.delta[c] * w.delta[c];
         }
         line.quadratic = larger(line.quadratic, 0.0);
-        double change;
-        const double t = line_search(line, open_value, slope, change);
-        if (t == 0) return -1;
+        const Trial best = line_search(line, slope);
+        if (best.t == 0) return -1;
         // base moves by t (H d - sum over open cells of curvature (q d) q)
-        axpy(static_cast<T>(t), w.d.get(), p, ld);
-        axpy(static_cast<T>(t), w.hd.get(), w.base.get(), ld);
+        axpy(static_cast<T>(best.t), w.d.get(), p, ld);
+        axpy(static_cast<T>(best.t), w.hd.get(), w.base.get(), ld);
         for (int64_t c = 0; c < row.n_open; ++c) {
-            const double moved = t * w.curvature[c] * w.delta[c];
+            const double moved = best.t * w.curvature[c] * w.delta[c];
             if (moved != 0) axpy(static_cast<T>(-moved), factor(row.open_idx[c]), w.base.get(), ld);
-            w.x[c] += t * w.delta[c];
+            w.x[c] += best.t * w.delta[c];
         }
-        return -change;
+        accept_open_cells();
+        open_value = best.open_value;
+        return -best.change;
     }
 
     double ridge_value(const T* p) const {
@@ -258,21 +253,22 @@ struct RowSolver {
         for (int64_t c = 0; c < row.n_open; ++c) {
             const int32_t j = row.open_idx[c];
             w.x[c] = static_cast<double>(dot(factor(j), p, ld)) + problem.offset[j];
-            w.counted[c] = 0;
+            w.counted[c] = w.delta[c] = 0;
         }
         double objective = exact_cells(p) + ridge_value(p);
         for (int a = 0; a < ld; ++a) {
             w.base[a] += problem.ridge[a] * p[a];
             if (dense()) w.H[a * ld + a] += problem.ridge[a];
         }
-        double open_value = open_cells();
+        double unused;
+        double open_value = open_cells(0, unused);
+        accept_open_cells();
         objective += open_value;
         for (int inner = 0; inner < problem.inner_steps; ++inner) {
             const double fall = step(p, open_value, objective);
             if (fall < 0) break;
             objective -= fall;
-            if (row.n_open == 0) break;
-            open_value = open_cells();
+            if (row.n_open == 0 && dense()) break;  // solved
         }
         return objective - ridge_value(p);
     }

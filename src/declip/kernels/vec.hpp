@@ -27,6 +27,14 @@ class Buffer {
         size_ = size;
         clear();
     }
+    void swap(Buffer& other) {
+        T* const data = data_;
+        data_ = other.data_;
+        other.data_ = data;
+        const long size = size_;
+        size_ = other.size_;
+        other.size_ = size;
+    }
     void clear() { std::memset(data_, 0, sizeof(T) * size_); }
     long size() const { return size_; }
     T* get() { return data_; }

@@ -120,11 +120,11 @@ class _Descent:
         exact = 2 * (point.loss - self._open(x).value.sum())
         fixed = max(exact, 0.0) + self.alpha * model.squared_norm()
         floor = 1e-6 * max(np.abs(side.value).max(initial=0.0), np.finfo(np.float64).tiny)
-        for _ in range(10):
+        for _ in range(3):
             cell = self._open(x)
             expected = (self.scale**2 * (1 - cell.curvature) + cell.gradient**2).sum()
             scale = max(float(np.sqrt((fixed + expected) / len(self.intervals))), floor)
-            settled = abs(scale - self.scale) <= 1e-4 * self.scale
+            settled = abs(scale - self.scale) <= 1e-3 * self.scale
             self.scale = scale
             if settled:
                 break
