@@ -10,8 +10,8 @@ known to lie in a range             a         b
 missing                             not stored
 ==================================  ========  ========
 
-Cells with ``lower < upper`` are called *open*. Ordinary completion, ceilings, floors, limits that vary by cell and
-interval uncertainty are the same problem with other data.
+Cells with ``lower < upper`` are called *open*. Ordinary completion, ceilings, floors, limits that
+vary by cell and interval uncertainty are the same problem with other data.
 """
 
 from __future__ import annotations
@@ -58,13 +58,20 @@ class Cells:
             getattr(self, name).flags.writeable = False
 
     @classmethod
-    def from_sorted(cls, n_rows: int, rows: NDArray, cols: NDArray, lower: NDArray, upper: NDArray) -> Cells:
+    def from_sorted(
+        cls, n_rows: int, rows: NDArray, cols: NDArray, lower: NDArray, upper: NDArray
+    ) -> Cells:
         """Build from cells in row-major order."""
         is_open = lower < upper
         exact = ~is_open if is_open.any() else slice(None)
         return cls(
-            *(_pointers(rows[exact], n_rows), cols[exact].copy(), lower[exact].copy()),
-            *(_pointers(rows[is_open], n_rows), cols[is_open], lower[is_open], upper[is_open]),
+            exact_ptr=_pointers(rows[exact], n_rows),
+            exact_idx=cols[exact].copy(),
+            value=lower[exact].copy(),
+            open_ptr=_pointers(rows[is_open], n_rows),
+            open_idx=cols[is_open],
+            lower=lower[is_open],
+            upper=upper[is_open],
         )
 
     @property
@@ -76,10 +83,8 @@ class Cells:
         """Return the same cells by columns."""
         ptr, idx, order = _transposed(self.exact_ptr, self.exact_idx, n_cols)
         open_ptr, open_idx, open_order = _transposed(self.open_ptr, self.open_idx, n_cols)
-        return Cells(
-            *(ptr, idx, self.value[order]),
-            *(open_ptr, open_idx, self.lower[open_order], self.upper[open_order]),
-        )
+        lower, upper = self.lower[open_order], self.upper[open_order]
+        return Cells(ptr, idx, self.value[order], open_ptr, open_idx, lower, upper)
 
     def exact_rows(self) -> NDArray[np.int32]:
         """Return the row of each exact cell."""
@@ -90,20 +95,25 @@ class Cells:
         return _expand(self.open_ptr)
 
     def keep(self, exact: NDArray[np.bool_], open_: NDArray[np.bool_]) -> Cells:
-        """Return the cells marked in two masks, one over the exact cells and one over the open ones."""
-        return Cells(
-            *(_kept_pointers(self.exact_ptr, exact), self.exact_idx[exact], self.value[exact]),
-            *(_kept_pointers(self.open_ptr, open_), self.open_idx[open_]),
-            *(self.lower[open_], self.upper[open_]),
-        )
+        """Return the cells marked in two masks, over the exact and over the open cells."""
+        ptr, open_ptr = _kept_pointers(self.exact_ptr, exact), _kept_pointers(self.open_ptr, open_)
+        return self._picked(exact, ptr, open_, open_ptr)
 
     def take(self, rows: NDArray) -> Cells:
         """Return the cells of some rows, in that order."""
-        exact, exact_ptr = _ranges(self.exact_ptr, rows)
-        open_, open_ptr = _ranges(self.open_ptr, rows)
+        return self._picked(*_ranges(self.exact_ptr, rows), *_ranges(self.open_ptr, rows))
+
+    def _picked(
+        self, exact: NDArray, ptr: NDArray[np.int64], open_: NDArray, open_ptr: NDArray[np.int64]
+    ) -> Cells:
         return Cells(
-            *(exact_ptr, self.exact_idx[exact], self.value[exact]),
-            *(open_ptr, self.open_idx[open_], self.lower[open_], self.upper[open_]),
+            exact_ptr=ptr,
+            exact_idx=self.exact_idx[exact],
+            value=self.value[exact],
+            open_ptr=open_ptr,
+            open_idx=self.open_idx[open_],
+            lower=self.lower[open_],
+            upper=self.upper[open_],
         )
 
 
@@ -127,7 +137,8 @@ class Intervals:
     >>> import numpy as np
     >>> from declip import Intervals
     >>> Intervals.from_table(np.array([[3.0, 5.0], [np.nan, 1.0]]), ceiling=5, floor=1)
-    Intervals(2 x 2, 3 observed: 1 exact, 1 at or above a ceiling, 1 at or below a floor, 0 in a range)
+    Intervals(2 x 2, 3 observed: 1 exact, 1 at or above a ceiling, 1 at or below a floor, 0 in a
+    range)
     """
 
     shape: tuple[int, int]
@@ -144,19 +155,20 @@ class Intervals:
         clipped: str = "hinge",
         tol: float = 0.0,
     ) -> Intervals:
-        """Read a table: array with NaN, pandas or polars frame, or scipy.sparse (stored cells are observed).
+        """Read a table: array with NaN, pandas or polars frame, or scipy.sparse.
 
         Parameters
         ----------
         X : array-like, frame or sparse matrix of shape (n_rows, n_cols)
-            NaN, None, NA and masked cells are missing; in a sparse matrix absent cells are missing and a stored 0
-            is a value.
+            NaN, None, NA and masked cells are missing; in a sparse matrix absent cells are missing
+            and a stored 0 is a value.
         ceiling, floor : None, scalar, array-like or mapping
-            Limits: a scalar, one per column, one per row of shape (n_rows, 1), one per cell, or a mapping from
-            column label to limit. A value at its limit is clipped; a value beyond it is an error.
+            Limits: a scalar, one per column, one per row of shape (n_rows, 1), one per cell, or a
+            mapping from column label to limit. A value at its limit is clipped; a value beyond it
+            is an error.
         clipped : {"hinge", "tobit", "value", "missing"}, default="hinge"
-            What becomes of clipped cells: an interval open to one side ("hinge", "tobit"), their face value
-            ("value"), or left out ("missing").
+            What becomes of clipped cells: an interval open to one side ("hinge", "tobit"), their
+            face value ("value"), or left out ("missing").
         tol : float, default=0.0
             A value within this distance of its limit counts as clipped.
         """
@@ -182,7 +194,7 @@ class Intervals:
 
     @classmethod
     def from_bounds(cls, lower: Any, upper: Any) -> Intervals:
-        """Read two tables of the same shape: every cell lies in ``[lower, upper]``; NaN in both is missing."""
+        """Read two tables: every cell lies in ``[lower, upper]``; NaN in both is missing."""
         b = check_bounds(lower, upper)
         cells = Cells.from_sorted(b.shape[0], b.rows, b.cols, b.lower, b.upper)
         return cls(b.shape, cells, b.row_labels, b.col_labels)
@@ -231,12 +243,13 @@ class Intervals:
         side = self.by_row
         above, below = np.isposinf(side.upper).sum(), np.isneginf(side.lower).sum()
         return (
-            f"Intervals({self.shape[0]} x {self.shape[1]}, {len(self)} observed: {self.n_exact} exact, "
-            f"{above} at or above a ceiling, {below} at or below a floor, {self.n_open - above - below} in a range)"
+            f"Intervals({self.shape[0]} x {self.shape[1]}, {len(self)} observed: "
+            f"{self.n_exact} exact, {above} at or above a ceiling, {below} at or below a floor, "
+            f"{self.n_open - above - below} in a range)"
         )
 
     def triplets(self) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray, NDArray]:
-        """Return (rows, cols, lower, upper) of all cells: the exact ones by row, then the open ones by row."""
+        """Return (rows, cols, lower, upper) of all cells: exact by row, then open by row."""
         side = self.by_row
         return (
             np.concatenate([side.exact_rows(), side.open_rows()]),
@@ -271,7 +284,9 @@ class Intervals:
         else:
             lower = face_value(lower, upper)
         order = _row_major(rows, cols, self.shape)
-        by_row = Cells.from_sorted(self.shape[0], rows[order], cols[order], lower[order], lower[order])
+        by_row = Cells.from_sorted(
+            self.shape[0], rows[order], cols[order], lower[order], lower[order]
+        )
         return replace(self, by_row=by_row)
 
     def keep(self, exact: NDArray[np.bool_], open_: NDArray[np.bool_]) -> Intervals:
@@ -282,7 +297,9 @@ class Intervals:
         """Return some rows, in the order given."""
         rows = np.asarray(rows)
         labels = None if self.row_labels is None else self.row_labels[rows]
-        return Intervals((len(rows), self.shape[1]), self.by_row.take(rows), labels, self.col_labels)
+        return Intervals(
+            (len(rows), self.shape[1]), self.by_row.take(rows), labels, self.col_labels
+        )
 
     def astype(self, dtype: Any) -> Intervals:
         """Return the same table with bounds of another floating type."""
@@ -296,7 +313,9 @@ class Intervals:
 def face_value(lower: NDArray, upper: NDArray) -> NDArray:
     """Return the finite end of each interval, or the middle of a range."""
     middle = 0.5 * (lower + upper)
-    return np.where(np.isinf(upper), lower, np.where(np.isinf(lower), upper, middle)).astype(lower.dtype)
+    return np.where(np.isinf(upper), lower, np.where(np.isinf(lower), upper, middle)).astype(
+        lower.dtype
+    )
 
 
 def _pointers(rows: NDArray, n_rows: int) -> NDArray[np.int64]:
@@ -314,7 +333,7 @@ def _expand(ptr: NDArray[np.int64]) -> NDArray[np.int32]:
 
 
 def _ranges(ptr: NDArray[np.int64], rows: NDArray) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the positions of the cells of ``rows``, one row after the other, and their pointers."""
+    """Return the positions of the cells of ``rows``, row after row, and their pointers."""
     counts = ptr[rows + 1] - ptr[rows]
     new_ptr = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
     return np.arange(new_ptr[-1]) + np.repeat(ptr[rows] - new_ptr[:-1], counts), new_ptr

@@ -18,8 +18,8 @@ __all__ = ["LowRank"]
 class LowRank:
     """X = P Q^T, or with offsets X = P Q^T + b 1^T + 1 c^T + mean.
 
-    The offsets ride along as one more column, so that one sweep solves for factors and offset together:
-    ``A = [P, b]`` and ``B = [Q, c]``.
+    The offsets ride along as one more column, so that one sweep solves for factors and offset
+    together: ``A = [P, b]`` and ``B = [Q, c]``.
 
     Attributes
     ----------
@@ -82,9 +82,10 @@ class LowRank:
         return design, self.B[:, -1] + self.B.dtype.type(self.mean)
 
     def balanced(self) -> tuple[LowRank, NDArray, tuple[NDArray, NDArray]]:
-        """Return the same X with P = U sqrt(S), Q = V sqrt(S), the singular values S, and the maps used.
+        """Return the same X with P = U sqrt(S) and Q = V sqrt(S), with S and the maps used.
 
-        Among all factorisations of P Q^T this one has the least |P|^2 + |Q|^2, namely twice its trace norm.
+        Among all factorisations of P Q^T this one has the least |P|^2 + |Q|^2, namely twice its
+        trace norm.
         """
         S, M, N = balancing_maps(self.P, self.Q)
         return self.mapped(M, N), S, (M, N)
@@ -108,7 +109,9 @@ class LowRank:
         """Return |A|^2 + |B|^2, offsets included."""
         return float(sum(np.einsum("ij,ij->", F, F, dtype=np.float64) for F in (self.A, self.B)))
 
-    def predict(self, rows: NDArray[np.int32], cols: NDArray[np.int32], threads: int = 1) -> NDArray:
+    def predict(
+        self, rows: NDArray[np.int32], cols: NDArray[np.int32], threads: int = 1
+    ) -> NDArray:
         """Return X at the cells (rows[c], cols[c])."""
         P, Q = np.ascontiguousarray(self.P), np.ascontiguousarray(self.Q)
         x = kernels.predict(rows, cols, P, Q, threads=threads)
@@ -117,7 +120,9 @@ class LowRank:
             x += self.row_offset[rows] + self.col_offset[cols]
         return x
 
-    def block(self, rows: NDArray | slice = slice(None), cols: NDArray | slice = slice(None)) -> NDArray:
+    def block(
+        self, rows: NDArray | slice = slice(None), cols: NDArray | slice = slice(None)
+    ) -> NDArray:
         """Return the dense block X[rows][:, cols]."""
         x = self.P[rows] @ self.Q[cols].T
         x += self.A.dtype.type(self.mean)

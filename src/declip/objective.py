@@ -4,10 +4,11 @@ For the interval loss f (see `declip.kernels.interval_loss`) the factor model mi
 
 .. math:: F(P, Q) = f(P Q^T) + \frac{\alpha}{2} (|P|^2 + |Q|^2),
 
-which at a balanced pair of factors equals :math:`f(X) + \alpha |X|_{tr}` with :math:`X = P Q^T`. Offsets, where
-there are any, are penalised by :math:`\frac{\alpha}{2} (|b|^2 + |c|^2)`. The Tobit likelihood scales the cells by the
-noise: its objective is :math:`F / \sigma^2 + n_{exact} \log(\sqrt{2 \pi} \sigma)`, a negative log-likelihood plus a
-penalty, and :math:`\sigma` is one of the variables.
+which at a balanced pair of factors equals :math:`f(X) + \alpha |X|_{tr}` with :math:`X = P Q^T`.
+Offsets, where there are any, are penalised by :math:`\frac{\alpha}{2} (|b|^2 + |c|^2)`. The Tobit
+likelihood scales the cells by the noise: its objective is :math:`F / \sigma^2 + n_{exact}
+\log(\sqrt{2 \pi} \sigma)`, a negative log-likelihood plus a penalty, and :math:`\sigma` is one of
+the variables.
 """
 
 from __future__ import annotations
@@ -61,7 +62,7 @@ def objective(intervals: Intervals, model: LowRank, alpha: float, scale: float =
 
 
 class Gradient(NamedTuple):
-    """Gradient of the loss with respect to X: a sparse matrix, kept as its exact and its open cells."""
+    """Gradient of the loss with respect to X: sparse, kept as its exact and its open cells."""
 
     loss: float
     exact: sparse.csr_array
@@ -86,9 +87,7 @@ def gradient(
     """Return the loss and its gradient with respect to X."""
     side = intervals.by_row
     design, offset = model.seen_from_rows()
-    loss, exact, open_ = residuals(
-        side, model.A, design, offset, scale=scale, threads=threads
-    )
+    loss, exact, open_ = residuals(side, model.A, design, offset, scale=scale, threads=threads)
     shape = intervals.shape
     return Gradient(
         loss,
@@ -162,7 +161,9 @@ def _conjugate(
         return value + float(y @ end + 0.5 * y @ y)
     # f* is convex: f*(t y) <= t f*(y) + (1 - t) f*(0), and f*(loss'(x)) = x loss'(x) - loss(x).
     x = model.predict(side.open_rows(), side.open_idx).astype(np.float64)
-    at_gradient = x @ G.open.data - interval_loss(x, side.lower, side.upper, scale=scale).value.sum()
+    at_gradient = (
+        x @ G.open.data - interval_loss(x, side.lower, side.upper, scale=scale).value.sum()
+    )
     ranged = np.isfinite(side.lower) & np.isfinite(side.upper)
     low, high = side.lower[ranged], side.upper[ranged]
     least = interval_loss(0.5 * (low + high), low, high, scale=scale).value.sum()

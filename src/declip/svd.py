@@ -16,11 +16,10 @@ _DENSE_UP_TO = 64  # below this side length a dense SVD is quicker and exact
 def balancing_maps(P: NDArray, Q: NDArray) -> tuple[NDArray, NDArray, NDArray]:
     """Return (S, M, N) such that P M and Q N are U sqrt(S) and V sqrt(S), with P Q^T = U S V^T.
 
-    With the thin QR factors R_P, R_Q and R_P R_Q^T = U' S V'^T: M = R_Q^T V' S^-1/2, N = R_P^T U' S^-1/2.
-    Directions without weight (S = 0) are mapped to zero.
+    With the thin QR factors R_P, R_Q and R_P R_Q^T = U' S V'^T: M = R_Q^T V' S^-1/2, N = R_P^T U'
+    S^-1/2. Directions without weight (S = 0) are mapped to zero.
     """
-    R_P = np.linalg.qr(P.astype(np.float64), mode="r")
-    R_Q = np.linalg.qr(Q.astype(np.float64), mode="r")
+    R_P, R_Q = (np.asarray(np.linalg.qr(F.astype(np.float64), mode="r")) for F in (P, Q))
     U, S, Vt = np.linalg.svd(R_P @ R_Q.T, full_matrices=False)
     kept = S > S[0] * 1e-13
     weight = np.zeros_like(S)
@@ -29,7 +28,7 @@ def balancing_maps(P: NDArray, Q: NDArray) -> tuple[NDArray, NDArray, NDArray]:
 
 
 def truncated_svd(A: Any, k: int, random_state: Any = None) -> tuple[NDArray, NDArray, NDArray]:
-    """Return the k largest singular triplets (U, S, V) of an array, sparse matrix or LinearOperator."""
+    """Return the k largest singular triplets (U, S, V) of a matrix or LinearOperator."""
     if min(A.shape) <= max(_DENSE_UP_TO, k):
         U, S, Vt = np.linalg.svd(_to_dense(A), full_matrices=False)
         return U[:, :k], S[:k], Vt[:k].T

@@ -1,4 +1,4 @@
-"""What every estimator of the family shares: reading a table, restoring it, and asking for single cells."""
+"""What all estimators share: reading a table, restoring it, and asking for single cells."""
 
 from __future__ import annotations
 
@@ -31,19 +31,33 @@ from declip.validation import (
 __all__ = ["CompletionEstimator"]
 
 _SCORE_FOLDS = 5
+_COLUMN_ATTRIBUTES = ("n_features_in_", "feature_names_in_")  # set while a table is read
 
 
 class CompletionEstimator(
     CallbackSupportMixin, OneToOneFeatureMixin, TransformerMixin, BaseEstimator
 ):
-    """Base of the estimators: a fitted low-rank matrix, and the row problem that extends it to new rows.
+    """A fitted low-rank matrix, and the row problem that extends it to new rows.
 
-    A subclass implements `_solve`, which fits the cells and returns a `Solution`, and has the parameters
-    ``ceiling``, ``floor``, ``clipped``, ``alpha``, ``n_jobs``, ``max_iter`` and ``verbose``.
+    A subclass implements `_solve`, which fits the cells and returns a `Solution`, and has the
+    parameters ``ceiling``, ``floor``, ``clipped``, ``alpha``, ``n_jobs``, ``max_iter`` and
+    ``verbose``.
     """
 
     def _solve(self, intervals: Intervals, on_sweep: Any) -> Solution:
         raise NotImplementedError
+
+    def _certify(self, intervals: Intervals, solution: Solution) -> dict[str, Any]:
+        """Return the fitted attributes that need the data: certificates, residuals."""
+        raise NotImplementedError
+
+    def _rank_to_fit(self) -> int:
+        """Return how many exact cells a row needs to be determined by the data."""
+        return 1
+
+    def _row_alpha(self) -> float:
+        """Return the penalty under which new rows are solved for."""
+        return self.alpha
 
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any = None) -> Self:
@@ -52,8 +66,8 @@ class CompletionEstimator(
         Parameters
         ----------
         X : array-like, frame, sparse matrix or Intervals of shape (n_samples, n_features)
-            NaN (and NA, None, masked or absent in a sparse matrix) is missing. An `Intervals` carries its own limits;
-            ``ceiling`` and ``floor`` are then not used.
+            NaN (and NA, None, masked or absent in a sparse matrix) is missing. An `Intervals`
+            carries its own limits; ``ceiling`` and ``floor`` are then not used.
         y : ignored
             For the conventions of scikit-learn.
 
@@ -90,9 +104,22 @@ class CompletionEstimator(
         intervals = self._fit(X)
         return self._restored(intervals, self._model())
 
-    @with_callbacks
     def _fit(self, X: Any) -> Intervals:
-        intervals = self._read(X, reset=True)
+        """Read, fit and keep the result; a fit that fails leaves the estimator as it was."""
+        before = {name: vars(self)[name] for name in _COLUMN_ATTRIBUTES if name in vars(self)}
+        try:
+            intervals = self._read(X, reset=True)
+            fitted = self._fit_cells(X, intervals)
+        except BaseException:
+            for name in _COLUMN_ATTRIBUTES:
+                self.__dict__.pop(name, None)
+            self.__dict__.update(before)
+            raise
+        self.__dict__.update(fitted)
+        return intervals
+
+    @with_callbacks
+    def _fit_cells(self, X: Any, intervals: Intervals) -> dict[str, Any]:
         treated = intervals.treat(self.clipped)
         self._check_fittable(intervals, treated)
         context = self._init_callback_context(max_subtasks=self.max_iter)
@@ -100,17 +127,17 @@ class CompletionEstimator(
         # BLAS works on small factors here; its threads would only spin beside ours.
         with threadpool_limits(limits=1, user_api="blas"):
             solution = self._solve(treated, _SweepReporter(self, context, X))
-            self._store(solution, treated)
-        self.n_features_in_ = intervals.shape[1]
-        context.call_on_fit_task_end(estimator=self, X=X)
+            fitted = fitted_attributes(solution) | self._certify(treated, solution)
+        context.call_on_fit_task_end(estimator=self, X=X, reconstruction_attributes=lambda: fitted)
         if not solution.converged and not solution.stopped:
             warnings.warn(
-                f"{type(self).__name__} did not settle in {self.max_iter} sweeps: the objective still fell by "
-                f"{solution.last_fall:.1e} of itself in the last one. Raise max_iter or alpha, or accept a larger tol.",
+                f"{type(self).__name__} stopped after {solution.n_iter} sweeps before it had "
+                f"settled: the last one still lowered the objective by {solution.last_fall:.1e} of "
+                "itself. Raise max_iter or alpha, or accept a larger tol.",
                 ConvergenceWarning,
-                stacklevel=3,
+                stacklevel=4,
             )
-        return intervals
+        return fitted
 
     def _check_fittable(self, intervals: Intervals, treated: Intervals) -> None:
         check_some_exact(*treated.triplets()[2:])
@@ -123,11 +150,8 @@ class CompletionEstimator(
             exact, open_ = np.diff(side.exact_ptr), np.diff(side.open_ptr)
             warn_about_coverage(axis, exact, exact + open_, self._rank_to_fit(), labels)
 
-    def _rank_to_fit(self) -> int:
-        return int(self.n_components)
-
     def _read(self, X: Any, *, reset: bool) -> Intervals:
-        """Return the cells of a table under the limits of this estimator, or an Intervals as it is."""
+        """Return the cells of a table under the limits of this estimator; an Intervals as it is."""
         if isinstance(X, Intervals):
             names = X.col_labels
             if reset:
@@ -145,29 +169,10 @@ class CompletionEstimator(
         validate_data(self, X, reset=reset, skip_check_array=True)
         return Intervals.from_cells(cells, self.ceiling, self.floor)
 
-    def _store(self, solution: Solution, intervals: Intervals) -> None:
-        for name, value in self._fitted_attributes(solution).items():
-            setattr(self, name, value)
-
-    def _fitted_attributes(self, solution: Solution) -> dict[str, Any]:
-        model = solution.model
-        return {
-            "row_factors_": np.ascontiguousarray(model.P),
-            "components_": np.ascontiguousarray(model.Q.T),
-            "row_offset_": model.row_offset,
-            "column_offset_": model.col_offset,
-            "mean_": model.mean,
-            "scale_": solution.scale,
-            "history_": solution.history,
-            "objective_": float(solution.history[-1]),
-            "n_iter_": solution.n_iter,
-            "converged_": solution.converged,
-        }
-
     def _model(self, n_rows: int | None = None) -> LowRank:
-        """Return the fitted matrix, or one of ``n_rows`` rows still to be solved for with the same columns."""
+        """Return the fitted matrix, or ``n_rows`` rows to be solved for with its columns."""
         check_is_fitted(self)
-        bias = bool(self.bias)
+        bias = getattr(self, "bias", False)
         P, Q = self.row_factors_, np.ascontiguousarray(self.components_.T)
         if n_rows is not None:
             P = np.zeros((n_rows, Q.shape[1]), Q.dtype)
@@ -181,16 +186,18 @@ class CompletionEstimator(
     def _solve_new_rows(self, intervals: Intervals) -> LowRank:
         model = self._model(intervals.shape[0])
         side = intervals.treat(self.clipped).astype(model.A.dtype).by_row
-        return solve_rows(side, model, self.alpha, self.scale_, effective_n_jobs(self.n_jobs))
+        return solve_rows(
+            side, model, self._row_alpha(), self.scale_, effective_n_jobs(self.n_jobs)
+        )
 
     def transform(self, X: Any) -> NDArray:
-        """Restore a table: new rows are solved for with the fitted column factors, under their own limits.
+        """Restore a table, solving for its rows with the fitted column factors.
 
         Parameters
         ----------
         X : array-like, frame, sparse matrix or Intervals of shape (n_samples, n_features)
-            ``ceiling`` and ``floor`` of the estimator apply; limits that differ by row or cell are given with the rows,
-            as an `Intervals`.
+            ``ceiling`` and ``floor`` of the estimator apply; limits that differ by row or cell are
+            given with the rows, as an `Intervals`.
 
         Returns
         -------
@@ -203,12 +210,13 @@ class CompletionEstimator(
         return self._restored(intervals, self._solve_new_rows(intervals))
 
     def _restored(self, intervals: Intervals, model: LowRank) -> NDArray:
-        """Return the model with every observed cell moved to its expected value given its interval."""
+        """Return the model with every observed cell at its expected value given its interval."""
         self._check_dense(intervals.shape, "the restored table")
         table, side = model.block(), intervals.by_row
         table[side.exact_rows(), side.exact_idx] = side.value
         cells = side.open_rows(), side.open_idx
-        # x - loss'(x): the nearest point of the interval (hinge), the mean of the censored normal (Tobit)
+        # x - loss'(x): the nearest point of the interval (hinge), the mean of the censored normal
+        # (Tobit)
         shift = kernels.interval_loss(table[cells], side.lower, side.upper, scale=self.scale_)
         table[cells] = np.clip(table[cells] - shift.gradient, side.lower, side.upper)
         return table
@@ -218,42 +226,43 @@ class CompletionEstimator(
             shape,
             self.components_.dtype,
             what,
-            "ask for single cells with predict(rows, cols) or for blocks with reconstruct(rows=, cols=).",
+            "ask for single cells with predict(rows, cols), for blocks with "
+            "reconstruct(rows=, cols=).",
         )
 
     def predict(self, rows: Any, cols: ArrayLike | None = None) -> NDArray:
-        """Return the low-rank estimate of single cells of the fitted table, or of all cells of a new one.
+        """Return the low-rank estimate of single cells of the fitted table, or of a new table.
 
         Parameters
         ----------
         rows : array-like of int, or a table
-            Rows of the cells; or, if ``cols`` is None, a table (not sparse) whose rows are solved for as in
-            `transform`.
+            Rows of the cells; or, if ``cols`` is None, a table (not sparse) whose rows are solved
+            for as in `transform`.
         cols : array-like of int, optional
             Columns of the cells, as many as ``rows``.
 
         Returns
         -------
         ndarray
-            One value for each cell, or a table of the shape of ``rows``. Unlike `transform`, it does not put the
-            observed values back.
+            One value for each cell, or a table of the shape of ``rows``. Unlike `transform`, it
+            does not put the observed values back.
         """
         check_is_fitted(self)
         if cols is not None:
             model = self._model()
-            return model.predict(*check_cells(rows, cols, model.shape), effective_n_jobs(self.n_jobs))
+            return model.predict(
+                *check_cells(rows, cols, model.shape), effective_n_jobs(self.n_jobs)
+            )
         if sparse.issparse(rows):
             raise TypeError(
-                "predict estimates every cell, so it takes no sparse table: ask for single cells with "
-                "predict(rows, cols), or use transform."
+                "predict estimates every cell, so it takes no sparse table: ask for single cells "
+                "with predict(rows, cols), or use transform."
             )
         intervals = self._read(rows, reset=False)
         self._check_dense(intervals.shape, "predict")
         return self._solve_new_rows(intervals).block()
 
-    def reconstruct(
-        self, rows: ArrayLike | slice | None = None, cols: ArrayLike | slice | None = None
-    ) -> NDArray:
+    def reconstruct(self, rows: Any = None, cols: Any = None) -> NDArray:
         """Return a dense block of the fitted low-rank matrix.
 
         Parameters
@@ -270,10 +279,11 @@ class CompletionEstimator(
         return model.block(*chosen)
 
     def score(self, X: Any, y: Any = None) -> float:
-        """Return minus the root mean squared error of observed cells predicted from the rest of their row.
+        """Return minus the root mean squared error of cells predicted from the rest of their row.
 
-        Each cell is hidden once (in five parts), its row solved for from the others with the fitted column factors, and
-        the distance of the prediction from the cell's interval taken. Higher is better.
+        Each cell is hidden once (in five parts), its row solved for from the others with the fitted
+        column factors, and the distance of the prediction from the cell's interval taken. Higher is
+        better.
 
         Parameters
         ----------
@@ -303,6 +313,23 @@ class CompletionEstimator(
         return tags
 
 
+def fitted_attributes(solution: Solution) -> dict[str, Any]:
+    """Return the fitted attributes that a solution gives."""
+    model = solution.model
+    return {
+        "row_factors_": np.ascontiguousarray(model.P),
+        "components_": np.ascontiguousarray(model.Q.T),
+        "row_offset_": model.row_offset,
+        "column_offset_": model.col_offset,
+        "mean_": model.mean,
+        "scale_": solution.scale,
+        "history_": solution.history,
+        "objective_": float(solution.history[-1]),
+        "n_iter_": solution.n_iter,
+        "converged_": solution.converged,
+    }
+
+
 class _SweepReporter:
     """Tells the callbacks, and the terminal if verbose, of each sweep."""
 
@@ -318,5 +345,5 @@ class _SweepReporter:
         return task.call_on_fit_task_end(
             estimator=estimator,
             X=self.X,
-            reconstruction_attributes=lambda: estimator._fitted_attributes(state),
+            reconstruction_attributes=lambda: fitted_attributes(state),
         )

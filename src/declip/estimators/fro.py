@@ -27,22 +27,24 @@ class FroCMC(CompletionEstimator):
 
     .. math:: \sum_{ij} \ell_{ij}(p_i^T q_j) + \frac{\alpha}{2} (|P|^2 + |Q|^2)
 
-    over the observed cells, where the loss :math:`\ell_{ij}` is half the squared distance of the prediction from what
-    is known of the cell: its value, or for a clipped cell the half-line beyond its limit.
+    over the observed cells, where the loss :math:`\ell_{ij}` is half the squared distance of the
+    prediction from what is known of the cell: its value, or for a clipped cell the half-line beyond
+    its limit.
 
     Parameters
     ----------
     n_components : int, default=10
         Number of factors k, from 1 to the smaller side of the table.
     ceiling, floor : None, scalar, array-like or mapping, default=None
-        Limits: a scalar, one per column, one per row of shape (n_samples, 1), one per cell, or a mapping from column
-        name to limit. A value at its limit is clipped; a value beyond it is an error.
+        Limits: a scalar, one per column, one per row of shape (n_samples, 1), one per cell, or a
+        mapping from column name to limit. A value at its limit is clipped; a value beyond it is an
+        error.
     clipped : {"hinge", "tobit", "value", "missing"}, default="hinge"
         How clipped cells count:
 
         - "hinge": no loss beyond the limit (the paper's CMC);
-        - "tobit": the likelihood of a Gaussian censored at the limit; the noise scale is estimated (`scale_`), and
-          restored cells are expected values given that they lie beyond the limit;
+        - "tobit": the likelihood of a Gaussian censored at the limit; the noise scale is estimated
+          (`scale_`), and restored cells are expected values given that they lie beyond the limit;
         - "value": as if the limit were the value (MC);
         - "missing": left out (MCi).
     alpha : float, default=0.1
@@ -51,13 +53,13 @@ class FroCMC(CompletionEstimator):
         Whether to add a mean and row and column offsets, penalised like the factors:
         :math:`x_{ij} = \mu + b_i + c_j + p_i^T q_j`.
     init : {"random", "svd"}, default="random"
-        The start: beyond the limits with a random perturbation, or the leading singular vectors of the table with
-        clipped cells at their limit and missing cells at the mean.
+        The start: beyond the limits with a random perturbation, or the leading singular vectors of
+        the table with clipped cells at their limit and missing cells at the mean.
     max_iter : int, default=300
         Sweeps at most.
     tol : float, default=1e-6
-        Stop when the objective fell by less than this share of itself (for "tobit": this much a cell) in each of
-        three sweeps in a row.
+        Stop when the objective fell by less than this share of itself (for "tobit": this much a
+        cell) in each of three sweeps in a row.
     random_state : int, RandomState instance or None, default=None
         Seed of the start.
     n_jobs : int or None, default=None
@@ -87,9 +89,9 @@ class FroCMC(CompletionEstimator):
     history_ : ndarray of shape (n_iter_ + 1,)
         The objective at the start and after each sweep; it never rises.
     gap_ : float
-        How far the fit can be, at most, above the optimum of the convex problem with the trace norm in place of the
-        ridge, in units of `objective_` (for "tobit" at the estimated scale). Near 0, the fit is the global optimum;
-        otherwise the rank is too small for that certificate.
+        How far the fit can be, at most, above the optimum of the convex problem with the trace norm
+        in place of the ridge, in units of `objective_` (for "tobit" at the estimated scale). Near
+        0, the fit is the global optimum; otherwise the rank is too small for that certificate.
     n_iter_ : int
         Sweeps made.
     converged_ : bool
@@ -99,12 +101,11 @@ class FroCMC(CompletionEstimator):
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Column names, if they were all strings.
 
-    Notes
-    -----
-    This is Fro-CMC of Teshima, Xu, Sato and Sugiyama (AAAI 2019), Section 3 and Appendix A.3, with these departures:
-    the penalty is that of the appendix; the start has P Q^T = limit + spread instead of the square of it, and is
-    perturbed, since the printed one stays at rank one; the update of a row is safeguarded by an exact line search, since
-    the printed one can raise the objective; the factors are balanced and extrapolated between sweeps.
+    Notes ----- This is Fro-CMC of Teshima, Xu, Sato and Sugiyama (AAAI 2019), Section 3 and
+    Appendix A.3, with these departures: the penalty is that of the appendix; the start has P Q^T =
+    limit + spread instead of the square of it, and is perturbed, since the printed one stays at
+    rank one; the update of a row is safeguarded by an exact line search, since the printed one can
+    raise the objective; the factors are balanced and extrapolated between sweeps.
 
     Examples
     --------
@@ -117,7 +118,7 @@ class FroCMC(CompletionEstimator):
     array([ 4.,  8., 12.])
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
         "n_components": [Interval(Integral, 1, None, closed="left")],
         "ceiling": "no_validation",
         "floor": "no_validation",
@@ -188,12 +189,15 @@ class FroCMC(CompletionEstimator):
         start = start_model(intervals, rank, self.bias, self.init, np.random.default_rng(seed))
         return start, tobit * start_scale(intervals)
 
-    def _store(self, solution: Solution, intervals: Intervals) -> None:
-        super()._store(solution, intervals)
-        self.singular_values_ = solution.model.balanced()[1]
+    def _rank_to_fit(self) -> int:
+        return self.n_components
+
+    def _certify(self, intervals: Intervals, solution: Solution) -> dict[str, Any]:
+        singular_values = solution.model.balanced()[1]
         proof = certificate(
             *(intervals, solution.model, self.alpha, solution.scale),
-            trace_norm=float(self.singular_values_.sum()),
+            trace_norm=float(singular_values.sum()),
             threads=effective_n_jobs(self.n_jobs),
         )
-        self.gap_ = proof.gap / (solution.scale**2 or 1.0)
+        gap = proof.gap / (solution.scale**2 or 1.0)
+        return {"singular_values_": singular_values, "gap_": gap}

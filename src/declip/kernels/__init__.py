@@ -1,9 +1,10 @@
 """Compiled loops over cells, and nothing else.
 
-A *side* is the table seen by rows (or, transposed, by columns): for each row its exact cells, then its open
-cells, which are known only by an interval. Every loop is written once and serves both sides. ``scale`` chooses
-the loss of an open cell: 0 is half the squared distance to the interval, a positive number is the censored
-Gaussian (Tobit) likelihood with that standard deviation, times its square.
+A *side* is the table seen by rows (or, transposed, by columns): for each row its exact cells, then
+its open cells, which are known only by an interval. Every loop is written once and serves both
+sides. ``scale`` chooses the loss of an open cell: 0 is half the squared distance to the interval, a
+positive number is the censored Gaussian (Tobit) likelihood with that standard deviation, times its
+square.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from declip.kernels import _kernels
+from . import _kernels  # type: ignore[attr-defined]
 
 __all__ = [
     "CellLoss",
@@ -37,13 +38,20 @@ use_isa = _kernels.use_isa
 class Side(Protocol):
     """Cells by row: what the kernels read (see `declip.intervals.Cells`)."""
 
-    exact_ptr: NDArray[np.int64]
-    exact_idx: NDArray[np.int32]
-    value: Floats
-    open_ptr: NDArray[np.int64]
-    open_idx: NDArray[np.int32]
-    lower: Floats
-    upper: Floats
+    @property
+    def exact_ptr(self) -> NDArray[np.int64]: ...  # noqa: D102
+    @property
+    def exact_idx(self) -> NDArray[np.int32]: ...  # noqa: D102
+    @property
+    def value(self) -> Floats: ...  # noqa: D102
+    @property
+    def open_ptr(self) -> NDArray[np.int64]: ...  # noqa: D102
+    @property
+    def open_idx(self) -> NDArray[np.int32]: ...  # noqa: D102
+    @property
+    def lower(self) -> Floats: ...  # noqa: D102
+    @property
+    def upper(self) -> Floats: ...  # noqa: D102
 
 
 class CellLoss(NamedTuple):
@@ -82,8 +90,9 @@ def half_sweep(
     """Lower the objective of every row of ``own``, in place, with ``other`` fixed.
 
     Row i minimises, over p = own[i], the loss of its cells at ``other[j] @ p + offset[j]`` plus
-    ``sum(ridge * p**2) / 2``, by at most ``inner_steps`` safeguarded Newton steps (each solved by Cholesky, or by
-    ``cg_steps`` conjugate gradient steps if that is positive). The objective of no row ever rises.
+    ``sum(ridge * p**2) / 2``, by at most ``inner_steps`` safeguarded Newton steps (each solved by
+    Cholesky, or by ``cg_steps`` conjugate gradient steps if that is positive). The objective of no
+    row ever rises.
 
     Returns
     -------

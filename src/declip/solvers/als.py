@@ -1,12 +1,12 @@
 """Alternating minimisation over row and column factors: a sweep over columns, then one over rows.
 
-Each sweep is a safeguarded Newton step of every row (`declip.kernels.half_sweep`), so the objective never rises. Two
-things make it fast, and neither can make it rise:
+Each sweep is a safeguarded Newton step of every row (`declip.kernels.half_sweep`), so the objective
+never rises. Two things make it fast, and neither can make it rise:
 
-- after each sweep P and Q are balanced, P Q^T = U S V^T -> U sqrt(S), V sqrt(S), which lowers the penalty at the
-  same fit and rotates the factors so that they no longer work against each other;
-- the next sweep starts from a point extrapolated along the last step (Nesterov). If it ends higher than before, it is
-  thrown away and a plain sweep is made instead.
+- after each sweep P and Q are balanced, P Q^T = U S V^T -> U sqrt(S), V sqrt(S), which lowers the
+  penalty at the same fit and rotates the factors so that they no longer work against each other;
+- the next sweep starts from a point extrapolated along the last step (Nesterov). If it ends higher
+  than before, it is thrown away and a plain sweep is made instead.
 """
 
 from __future__ import annotations
@@ -24,7 +24,9 @@ from declip.objective import Penalised
 
 __all__ = ["Solution", "minimise", "solve_rows"]
 
-_INNER_STEPS = 3  # Newton steps of a row in a sweep; the second and third touch only cells that changed
+_INNER_STEPS = (
+    3  # Newton steps of a row in a sweep; the second and third touch only cells that changed
+)
 _SETTLED_SWEEPS = 3  # sweeps in a row that must gain less than tol
 _CG_FROM = 96  # factors from which a few conjugate gradient steps cost less than a Cholesky solve
 _CG_STEPS = 4
@@ -112,8 +114,8 @@ class _Descent:
     def update_scale(self, point: _Point) -> _Point:
         """Fit the noise scale by a few EM steps; the objective never rises.
 
-        scale^2 = (squared residuals of exact cells + expected ones of open cells + alpha |A, B|^2) / cells,
-        which for a linear model is the maximum of the marginal likelihood.
+        scale^2 = (squared residuals of exact cells + expected ones of open cells + alpha |A, B|^2)
+        / cells, which for a linear model is the maximum of the marginal likelihood.
         """
         side, model = self.intervals.by_row, point.model
         x = model.predict(side.open_rows(), side.open_idx, self.threads)
@@ -184,8 +186,8 @@ def minimise(
     scale : float
         0 for the hinge; a positive number starts Tobit, which then estimates the scale.
     max_iter, tol : int, float
-        Stop after so many sweeps, or when the objective fell by less than ``tol`` of itself (Tobit: ``tol`` a
-        cell) in each of three sweeps in a row.
+        Stop after so many sweeps, or when the objective fell by less than ``tol`` of itself (Tobit:
+        ``tol`` a cell) in each of three sweeps in a row.
     threads : int
         Threads of the sweeps; the result does not depend on it.
     on_sweep : callable

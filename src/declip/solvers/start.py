@@ -19,9 +19,10 @@ def start_model(
 ) -> LowRank:
     """Return the start of a fit.
 
-    "random" follows the paper: every cell begins beyond the limits, on the side where the truth of the clipped cells
-    lies, plus a perturbation, without which the rank would stay one. "svd" takes the leading singular vectors of the
-    table with missing cells at the mean and clipped cells at their limit.
+    "random" follows the paper: every cell begins beyond the limits, on the side where the truth of
+    the clipped cells lies, plus a perturbation, without which the rank would stay one. "svd" takes
+    the leading singular vectors of the table with missing cells at the mean and clipped cells at
+    their limit.
     """
     values = _face_values(intervals)
     mean, spread = float(values.mean()), float(values.std())
@@ -78,7 +79,7 @@ def _svd_factors(
     bias: bool,
     rng: np.random.Generator,
 ) -> tuple[NDArray, NDArray]:
-    """Return the leading factors of mean + sparse deviations (without the mean if offsets carry it)."""
+    """Return the leading factors of mean + sparse deviations (offsets carry the mean)."""
     rows, cols, _, _ = intervals.triplets()
     S = sparse.csr_array((values - mean, (rows, cols)), shape=intervals.shape)
     level = 0.0 if bias else mean

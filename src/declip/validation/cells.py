@@ -108,9 +108,7 @@ def check_triplets(rows: Any, cols: Any, values: Any, shape: Any = None) -> Trip
     return cells
 
 
-def check_cells(
-    rows: Any, cols: Any, shape: Shape
-) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+def check_cells(rows: Any, cols: Any, shape: Shape) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
     """Check positions of cells to look up: integers within a table of this shape."""
     rows, cols = _as_index(rows, "rows"), _as_index(cols, "cols")
     if rows.size != cols.size:

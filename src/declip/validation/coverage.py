@@ -29,15 +29,16 @@ def warn_about_coverage(
     empty = observed == 0
     if empty.any():
         warnings.warn(
-            f"{_named(axis, np.flatnonzero(empty), labels)} without any observed cell: nothing is known there, "
-            f"and what is filled in is only the middle of the model.",
+            f"{_named(axis, np.flatnonzero(empty), labels)} without any observed cell: nothing is "
+            "known there, and what is filled in is only the middle of the model.",
             stacklevel=4,
         )
     few = ~empty & (exact < rank)
     if few.any():
         warnings.warn(
-            f"{_named(axis, np.flatnonzero(few), labels)} with fewer exact cells than the rank {rank}: not determined "
-            f"by the data alone. Lower n_components, raise alpha, or read these with care.",
+            f"{_named(axis, np.flatnonzero(few), labels)} with fewer exact cells than the rank "
+            f"{rank}: not determined by the data alone. Lower n_components, raise alpha, or read "
+            "these with care.",
             stacklevel=4,
         )
 
@@ -46,8 +47,8 @@ def warn_nothing_clipped(has_ceiling: bool, has_floor: bool) -> None:
     """Warn that limits were given and no value is at them."""
     limits = " or ".join(["the ceiling"] * has_ceiling + ["the floor"] * has_floor)
     warnings.warn(
-        f"nothing is at {limits}: every observed cell counts as exact. Check the limit, or allow a tolerance with "
-        "Intervals.from_table(..., tol=).",
+        f"nothing is at {limits}: every observed cell counts as exact. Check the limit, or allow "
+        "a tolerance with Intervals.from_table(..., tol=).",
         stacklevel=4,
     )
 
