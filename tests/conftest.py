@@ -1,4 +1,4 @@
-"""Helpers shared by the tests are imported as ``tests.<module>``, from wherever pytest is started."""
+"""Helpers are imported as ``tests.<module>``, from wherever pytest is started."""
 
 import sys
 from pathlib import Path

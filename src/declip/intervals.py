@@ -295,7 +295,7 @@ class Intervals:
 
     def take_rows(self, rows: ArrayLike) -> Intervals:
         """Return some rows, in the order given."""
-        rows = np.asarray(rows)
+        rows = np.arange(self.shape[0])[np.asarray(rows, dtype=np.intp)]
         labels = None if self.row_labels is None else self.row_labels[rows]
         return Intervals(
             (len(rows), self.shape[1]), self.by_row.take(rows), labels, self.col_labels

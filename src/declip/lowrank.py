@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from declip import kernels
-from declip.svd import balancing_maps
+from declip.svd import SVD, balancing_maps
 
 __all__ = ["LowRank"]
 
@@ -37,6 +37,23 @@ class LowRank:
     B: NDArray
     mean: float = 0.0
     bias: bool = False
+
+    def __post_init__(self) -> None:
+        for name in ("A", "B"):  # the kernels read rows
+            object.__setattr__(self, name, np.ascontiguousarray(getattr(self, name)))
+
+    @classmethod
+    def from_svd(cls, found: SVD, dtype: Any = np.float64) -> LowRank:
+        """Return U S V^T as balanced factors; at least one column, of zeros if there is nothing."""
+        U, S, V = found
+        if len(S) == 0:
+            return cls(np.zeros((len(U), 1), dtype), np.zeros((len(V), 1), dtype))
+        return cls((U * np.sqrt(S)).astype(dtype), (V * np.sqrt(S)).astype(dtype))
+
+    @classmethod
+    def zero(cls, shape: tuple[int, int], dtype: Any = np.float64) -> LowRank:
+        """Return the zero matrix, with one column of zeros as factors."""
+        return cls(np.zeros((shape[0], 1), dtype), np.zeros((shape[1], 1), dtype))
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -76,7 +93,7 @@ class LowRank:
     def seen_from_rows(self) -> tuple[NDArray, NDArray]:
         """Return (design, offset) with X[i, j] = design[j] @ A[i] + offset[j]."""
         if not self.bias:
-            return np.ascontiguousarray(self.B), np.full(len(self.B), self.mean, self.B.dtype)
+            return self.B, np.full(len(self.B), self.mean, self.B.dtype)
         design = self.B.copy()
         design[:, -1] = 1
         return design, self.B[:, -1] + self.B.dtype.type(self.mean)
@@ -89,6 +106,10 @@ class LowRank:
         """
         S, M, N = balancing_maps(self.P, self.Q)
         return self.mapped(M, N), S, (M, N)
+
+    def trace_norm(self) -> float:
+        """Return the sum of the singular values of P Q^T."""
+        return float(balancing_maps(self.P, self.Q)[0].sum())
 
     def mapped(self, M: NDArray, N: NDArray) -> LowRank:
         """Return the matrix with factors P M and Q N."""

@@ -17,15 +17,23 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import sparse
-from scipy.sparse.linalg import LinearOperator
 
 from declip.intervals import Intervals
 from declip.kernels import interval_loss, residuals
 from declip.lowrank import LowRank
-from declip.svd import operator_norm
+from declip.svd import SparsePlusLowRank, operator_norm
 
-__all__ = ["Certificate", "Penalised", "certificate", "gradient", "objective"]
+__all__ = [
+    "Certificate",
+    "Gradient",
+    "Penalised",
+    "certificate",
+    "gradient",
+    "largest_alpha",
+    "objective",
+]
 
 
 @dataclass(frozen=True)
@@ -68,16 +76,15 @@ class Gradient(NamedTuple):
     exact: sparse.csr_array
     open: sparse.csr_array
 
-    def operator(self) -> LinearOperator:
+    def added_to(self, A: NDArray, B: NDArray, weight: float = 1.0) -> SparsePlusLowRank:
+        """Return A B^T + weight * gradient, never formed."""
+        return SparsePlusLowRank(A, B, (weight * self.exact, weight * self.open))
+
+    def operator(self) -> SparsePlusLowRank:
         """Return the gradient as a linear operator."""
-        G, H = self.exact, self.open
-        return LinearOperator(
-            G.shape,
-            matvec=lambda v: G @ v + H @ v,
-            rmatvec=lambda u: G.T @ u + H.T @ u,
-            matmat=lambda V: G @ V + H @ V,
-            rmatmat=lambda U: G.T @ U + H.T @ U,
-            dtype=np.float64,
+        n_rows, n_cols = self.exact.shape
+        return SparsePlusLowRank(
+            np.zeros((n_rows, 1)), np.zeros((n_cols, 1)), (self.exact, self.open)
         )
 
 
@@ -130,7 +137,7 @@ def certificate(
     """
     G = gradient(intervals, model, scale, threads)
     if trace_norm is None:
-        trace_norm = float(model.balanced()[1].sum())
+        trace_norm = model.trace_norm()
     norm = operator_norm(G.operator())
     shrink = 1.0 if norm <= alpha else alpha / norm
     offsets = sum(float(o @ o) for o in (model.row_offset, model.col_offset))
@@ -143,6 +150,12 @@ def certificate(
         dual += shrink**2 * sum(float(s @ s) for s in sums) / (2 * alpha)
     ratio = norm / alpha if alpha > 0 else np.inf if norm > 0 else 0.0
     return Certificate(primal, max(primal + dual, 0.0), ratio)
+
+
+def largest_alpha(intervals: Intervals, scale: float = 0.0) -> float:
+    """Return the alpha from which the best X is 0: the norm of the gradient at X = 0."""
+    zero = LowRank.zero(intervals.shape, intervals.dtype)
+    return operator_norm(gradient(intervals, zero, scale).operator())
 
 
 def _conjugate(

@@ -2,50 +2,190 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterable
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 from scipy.sparse.linalg import LinearOperator, svds
 
-__all__ = ["balancing_maps", "operator_norm", "truncated_svd"]
+__all__ = [
+    "SVD",
+    "SparsePlusLowRank",
+    "balancing_maps",
+    "operator_norm",
+    "shrink",
+    "trace_norm",
+    "truncated_svd",
+]
 
-_DENSE_UP_TO = 64  # below this side length a dense SVD is quicker and exact
+_EXACT_UP_TO = 128  # smaller side up to which a full SVD is as quick as anything
+_DENSE_UP_TO = 4_000_000  # cells up to which a matrix is worked on as a dense one
+_POWER_STEPS = 2  # passes of a warm-started subspace iteration
+_SPARE = 8  # directions carried beyond those that are asked for
+
+
+class SVD(NamedTuple):
+    """Singular triplets: U diag(S) V^T, largest first."""
+
+    U: NDArray
+    S: NDArray
+    V: NDArray
+
+
+class SparsePlusLowRank(LinearOperator):
+    """A B^T plus sparse matrices, never formed."""
+
+    def __init__(self, A: NDArray, B: NDArray, sparse_parts: Iterable[Any] = ()) -> None:
+        super().__init__(np.dtype(np.float64), (len(A), len(B)))
+        self.A, self.B, self.parts = A, B, list(sparse_parts)
+
+    def _matmat(self, V: NDArray) -> NDArray:
+        return sum((S @ V for S in self.parts), start=self.A @ (self.B.T @ V))
+
+    def _rmatmat(self, U: NDArray) -> NDArray:
+        return sum((S.T @ U for S in self.parts), start=self.B @ (self.A.T @ U))
+
+    def _matvec(self, v: NDArray) -> NDArray:
+        return self._matmat(v.reshape(-1, 1)).ravel()
+
+    def _rmatvec(self, u: NDArray) -> NDArray:
+        return self._rmatmat(u.reshape(-1, 1)).ravel()
+
+    def toarray(self) -> NDArray:
+        """Return the dense matrix."""
+        return sum((S.toarray() for S in self.parts), start=self.A @ self.B.T)
 
 
 def balancing_maps(P: NDArray, Q: NDArray) -> tuple[NDArray, NDArray, NDArray]:
     """Return (S, M, N) such that P M and Q N are U sqrt(S) and V sqrt(S), with P Q^T = U S V^T.
 
-    With the thin QR factors R_P, R_Q and R_P R_Q^T = U' S V'^T: M = R_Q^T V' S^-1/2, N = R_P^T U'
-    S^-1/2. Directions without weight (S = 0) are mapped to zero.
+    With the thin QR factors R_P, R_Q and R_P R_Q^T = U' S V'^T: M = R_Q^T V' S^-1/2,
+    N = R_P^T U' S^-1/2. Directions without weight (S = 0) are mapped to zero.
     """
     R_P, R_Q = (np.asarray(np.linalg.qr(F.astype(np.float64), mode="r")) for F in (P, Q))
     U, S, Vt = np.linalg.svd(R_P @ R_Q.T, full_matrices=False)
-    kept = S > S[0] * 1e-13
+    kept = S > S[:1] * 1e-13
     weight = np.zeros_like(S)
     weight[kept] = S[kept] ** -0.5
-    return np.where(kept, S, 0.0), R_Q.T @ (Vt.T * weight), R_P.T @ (U * weight)
+    missing = P.shape[1] - len(S)  # more factors than rows or columns
+    M, N = (
+        np.pad(F, ((0, 0), (0, missing))) for F in (R_Q.T @ (Vt.T * weight), R_P.T @ (U * weight))
+    )
+    return np.pad(np.where(kept, S, 0.0), (0, missing)), M, N
 
 
-def truncated_svd(A: Any, k: int, random_state: Any = None) -> tuple[NDArray, NDArray, NDArray]:
-    """Return the k largest singular triplets (U, S, V) of a matrix or LinearOperator."""
-    if min(A.shape) <= max(_DENSE_UP_TO, k):
-        U, S, Vt = np.linalg.svd(_to_dense(A), full_matrices=False)
-        return U[:, :k], S[:k], Vt[:k].T
+def truncated_svd(A: Any, k: int, random_state: Any = None) -> SVD:
+    """Return the k largest singular triplets of a matrix or LinearOperator."""
+    if min(A.shape) <= max(_EXACT_UP_TO, k):
+        return _dense_svd(_to_dense(A), k)
     start = np.random.default_rng(random_state).standard_normal(min(A.shape))
     U, S, Vt = svds(A, k=k, v0=start, solver="arpack", maxiter=100 * min(A.shape))
     order = np.argsort(-S)
-    return U[:, order], S[order], Vt[order].T
+    return SVD(U[:, order], S[order], Vt[order].T)
 
 
 def operator_norm(A: Any) -> float:
-    """Return the largest singular value of an array, sparse matrix or LinearOperator."""
+    """Return the largest singular value of a matrix or LinearOperator."""
     if 0 in A.shape:
         return 0.0
-    return float(truncated_svd(A, 1, 0)[1][0])
+    return float(truncated_svd(A, 1, 0).S[0])
+
+
+def trace_norm(A: SparsePlusLowRank, low_rank: float, rest: NDArray) -> float:
+    """Return the trace norm of A, or for a large one an upper bound.
+
+    Parameters
+    ----------
+    A : SparsePlusLowRank
+        The matrix.
+    low_rank : float
+        Trace norm of its low-rank part.
+    rest : ndarray
+        The values of its sparse part, whose trace norm is at most sqrt(smaller side) |rest|.
+    """
+    if A.shape[0] * A.shape[1] <= _DENSE_UP_TO:
+        return float(np.linalg.norm(A.toarray(), "nuc"))
+    return low_rank + np.sqrt(min(A.shape)) * float(np.linalg.norm(rest))
+
+
+def shrink(
+    A: Any, threshold: float, warm: NDArray | None = None, max_rank: int | None = None
+) -> SVD:
+    """Return the singular triplets above a threshold, lowered by it: the prox of the trace norm.
+
+    Small matrices are done densely. For large ones the subspace is found by a few power steps from
+    ``warm`` (n_cols x r, usually the last result), widened until a singular value falls below the
+    threshold.
+
+    Parameters
+    ----------
+    A : array, sparse matrix or LinearOperator
+        The matrix.
+    threshold : float
+        What is taken off each singular value.
+    warm : ndarray, optional
+        Right singular vectors to start from.
+    max_rank : int, optional
+        Keep so many at most.
+    """
+    most = min(*A.shape, max_rank or min(A.shape))
+    if A.shape[0] * A.shape[1] <= _DENSE_UP_TO:
+        found = _above(_to_dense(A), threshold)
+    else:
+        found = _subspace_above(A, threshold, warm, most)
+    kept = min(int((found.S > threshold).sum()), most)
+    return SVD(found.U[:, :kept], found.S[:kept] - threshold, found.V[:, :kept])
+
+
+def _dense_svd(A: NDArray, k: int) -> SVD:
+    U, S, Vt = np.linalg.svd(A, full_matrices=False)
+    return SVD(U[:, :k], S[:k], Vt[:k].T)
+
+
+def _above(A: NDArray, threshold: float) -> SVD:
+    """Return the triplets of a dense matrix above a threshold (and perhaps a few more).
+
+    From the eigenvectors of the smaller Gram matrix, whose error of a singular value s is
+    eps |A|^2 / s: good enough unless the threshold is tiny.
+    """
+    if A.shape[0] > A.shape[1]:
+        U, S, V = _above(A.T, threshold)
+        return SVD(V, S, U)
+    squares, U = np.linalg.eigh(A @ A.T) if len(A) > _EXACT_UP_TO else (np.zeros(1), A)
+    if len(A) <= _EXACT_UP_TO or threshold <= 1e-5 * np.sqrt(max(squares[-1], 0.0)):
+        return _dense_svd(A, len(A))
+    kept = np.flatnonzero(squares > threshold**2)[::-1]
+    U, S = U[:, kept], np.sqrt(squares[kept])
+    return SVD(U, S, (A.T @ U) / S)
+
+
+def _subspace_above(A: Any, threshold: float, warm: NDArray | None, most: int) -> SVD:
+    rng = np.random.default_rng(0)
+    V = np.empty((A.shape[1], 0)) if warm is None else warm
+    while True:
+        width = min(V.shape[1] + max(_SPARE, V.shape[1] // 2), *A.shape)
+        fresh = rng.standard_normal((A.shape[1], width - V.shape[1]))
+        found = _power_steps(A, np.column_stack([V, fresh]))
+        if found.S[-1] <= threshold or width >= min(most + _SPARE, *A.shape):
+            return found
+        V = found.V
+
+
+def _power_steps(A: Any, V: NDArray) -> SVD:
+    """Return the best triplets within the span that a few power steps from V reach."""
+    for _ in range(_POWER_STEPS):
+        Q, _ = np.linalg.qr(A @ V)
+        V = A.T @ Q
+    V, R = np.linalg.qr(V)  # A^T Q = V R, so Q^T A = R^T V^T
+    U, S, Wt = np.linalg.svd(R.T)
+    return SVD(Q @ U, S, V @ Wt.T)
 
 
 def _to_dense(A: Any) -> NDArray:
+    if sparse.issparse(A) or isinstance(A, SparsePlusLowRank):
+        return A.toarray()
     if isinstance(A, LinearOperator):
-        return A @ np.eye(A.shape[1]) if A.shape[1] <= A.shape[0] else (A.T @ np.eye(A.shape[0])).T
-    return A.toarray() if hasattr(A, "toarray") else np.asarray(A)
+        return A @ np.eye(A.shape[1])
+    return np.asarray(A)

@@ -33,7 +33,8 @@ struct Problem {
     const T* other;
     const T* offset;
     const T* ridge;
-    int ld;
+    int ld;            // padded number of factors
+    int k;             // number of factors
     double scale;      // 0: hinge, > 0: tobit
     int inner_steps;   // Newton steps a row at most
     int cg_steps;      // 0: Cholesky

@@ -58,20 +58,11 @@ inline NormalMass tail_mass(double a) {
     return {std::log(0.5 * e) - 0.5 * a * a, std::sqrt(2.0) / (kSqrtPi * e), 0.0};
 }
 
-// An interval so narrow that its density is exponential over it: mass = phi(m) * 2 sinh(m h) / m.
-inline NormalMass narrow_mass(double a, double b) {
-    const double m = 0.5 * (a + b), h = 0.5 * (b - a), mh = m * h;
-    const double width = std::fabs(mh) < 1e-5 ? 2 * h : 2 * std::sinh(mh) / m;
-    const double log_mass = std::log(width) - 0.5 * m * m - kLogSqrt2Pi;
-    return {log_mass, std::exp(mh) / width, std::exp(-mh) / width};
-}
-
 inline NormalMass normal_mass(double a, double b) {
     if (a + b < 0) {  // mirror, so that the heavy end is a
         const NormalMass mirrored = normal_mass(-b, -a);
         return {mirrored.log_mass, mirrored.ratio_b, mirrored.ratio_a};
     }
-    if (b - a < 1e-4) return narrow_mass(a, b);
     const double density_a = std::isinf(a) ? 0.0 : std::exp(-0.5 * a * a - kLogSqrt2Pi);
     const double density_b = std::isinf(b) ? 0.0 : std::exp(-0.5 * b * b - kLogSqrt2Pi);
     if (a <= 0) {
@@ -91,7 +82,18 @@ inline NormalMass normal_mass(double a, double b) {
 
 struct Tobit {
     double scale;
+
+    // A range so narrow that the density is exponential over it: mass = phi(m) 2 sinh(m h) / m, with its middle m and
+    // half its width h in units of the scale. Taken from the bounds, since (lower - x) would round their difference off.
+    CellLoss narrow(double x, double lower, double upper) const {
+        const double m = (0.5 * (lower + upper) - x) / scale, h = 0.5 * (upper - lower) / scale;
+        const double mh = std::fabs(m * h);
+        const double log_width = std::log(2 * h) + (mh < 1e-5 ? 0.0 : mh + std::log(-std::expm1(-2 * mh)) - std::log(2 * mh));
+        return {-scale * scale * (log_width - 0.5 * m * m - kLogSqrt2Pi), -scale * m, 1.0};
+    }
+
     CellLoss operator()(double x, double lower, double upper) const {
+        if (upper - lower < 1e-4 * scale) return narrow(x, lower, upper);
         const double a = (lower - x) / scale, b = (upper - x) / scale;
         const NormalMass m = normal_mass(a, b);
         const double g = m.ratio_b - m.ratio_a;  // minus the mean of N(0, 1) given (a, b)

@@ -121,8 +121,8 @@ double half_sweep(In<int64_t> exact_ptr, In<int32_t> exact_idx, In<T> value, In<
     const nb::gil_scoped_release release;
     const int ld = kernels<T>().padded(k);
     const Padded<T> padded(other, ridge.data(), ld);
-    const Problem<T> problem{padded.other.get(), offset.data(), padded.ridge.data(), ld, scale, inner_steps,
-                             cg_steps,           inner_tol};
+    const Problem<T> problem{padded.other.get(), offset.data(), padded.ridge.data(), ld, k, scale,
+                             inner_steps,        cg_steps,      inner_tol};
     return over_chunks(chunks_of(cells, k), threads, [&](int64_t begin, int64_t end) {
         return kernels<T>().sweep_rows(problem, cells, own.data(), k, begin, end);
     });
@@ -141,7 +141,7 @@ double residuals(In<int64_t> exact_ptr, In<int32_t> exact_idx, In<T> value, In<i
     const nb::gil_scoped_release release;
     const int ld = kernels<T>().padded(k);
     const Padded<T> padded(other, nullptr, ld);
-    const Problem<T> problem{padded.other.get(), offset.data(), nullptr, ld, scale, 0, 0, 0.0};
+    const Problem<T> problem{padded.other.get(), offset.data(), nullptr, ld, k, scale, 0, 0, 0.0};
     return over_chunks(chunks_of(cells, k), threads, [&](int64_t begin, int64_t end) {
         return kernels<T>().residual_rows(problem, cells, own.data(), k, begin, end, exact_out.data(),
                                           open_out.data());

@@ -133,7 +133,7 @@ struct RowSolver {
     // d = -H^-1 grad, hd = H d.
     bool newton_direction() {
         T largest = 0;
-        for (int a = 0; a < ld; ++a) largest = larger(largest, w.H[a * ld + a]);
+        for (int a = 0; a < problem.k; ++a) largest = larger(largest, w.H[a * ld + a]);
         // A shift of the step, not of the solution: it keeps rank-deficient rows solvable at ridge 0.
         const T jitter = 8 * std::numeric_limits<T>::epsilon() * largest;
         if (!cholesky(w.H.get(), jitter, w.U.get(), w.inv.get(), ld)) return false;

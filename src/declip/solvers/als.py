@@ -21,6 +21,7 @@ from declip import kernels
 from declip.intervals import Cells, Intervals
 from declip.lowrank import LowRank
 from declip.objective import Penalised
+from declip.solvers.noise import fit_scale
 
 __all__ = ["Solution", "minimise", "solve_rows"]
 
@@ -112,31 +113,13 @@ class _Descent:
         return self.point(*self.half(self.intervals.by_row, flipped.T))
 
     def update_scale(self, point: _Point) -> _Point:
-        """Fit the noise scale by a few EM steps; the objective never rises.
-
-        scale^2 = (squared residuals of exact cells + expected ones of open cells + alpha |A, B|^2)
-        / cells, which for a linear model is the maximum of the marginal likelihood.
-        """
-        side, model = self.intervals.by_row, point.model
-        x = model.predict(side.open_rows(), side.open_idx, self.threads)
-        exact = 2 * (point.loss - self._open(x).value.sum())
-        fixed = max(exact, 0.0) + self.alpha * model.squared_norm()
-        floor = 1e-6 * max(np.abs(side.value).max(initial=0.0), np.finfo(np.float64).tiny)
-        for _ in range(3):
-            cell = self._open(x)
-            expected = (self.scale**2 * (1 - cell.curvature) + cell.gradient**2).sum()
-            scale = max(float(np.sqrt((fixed + expected) / len(self.intervals))), floor)
-            settled = abs(scale - self.scale) <= 1e-3 * self.scale
-            self.scale = scale
-            if settled:
-                break
-        return self.point(model, 0.5 * exact + self._open(x).value.sum())
-
-    def _open(self, x: NDArray) -> kernels.CellLoss:
-        side = self.intervals.by_row
-        return kernels.interval_loss(
-            x, side.lower, side.upper, scale=self.scale, threads=self.threads
+        """Fit the noise scale; the objective never rises."""
+        self.scale, loss = fit_scale(
+            *(self.intervals, point.model, self.scale, point.loss),
+            penalty=0.5 * self.alpha * point.model.squared_norm(),
+            threads=self.threads,
         )
+        return self.point(point.model, loss)
 
 
 def _half_sweep(
@@ -172,6 +155,7 @@ def minimise(
     tol: float = 1e-6,
     threads: int = 1,
     on_sweep: Callable[[Solution], bool] = lambda _: False,
+    polish: bool = True,
 ) -> Solution:
     """Minimise the objective of the factor model from a start.
 
@@ -192,6 +176,8 @@ def minimise(
         Threads of the sweeps; the result does not depend on it.
     on_sweep : callable
         Called with the state after each sweep; a true answer stops the fit.
+    polish : bool
+        Whether to end with the rows solved to rounding, as `solve_rows` does for new ones.
     """
     descent = _Descent(intervals, alpha, scale, threads)
     now = descent.evaluate(start)
@@ -213,11 +199,11 @@ def minimise(
         settled = settled + 1 if history[-1] - now.value <= tol * unit else 0
         history.append(now.value)
         stopped = on_sweep(Solution(now.model, np.array(history), False, descent.scale))
-    polished = descent.evaluate(
-        solve_rows(intervals.by_row, now.model, alpha, descent.scale, threads)
-    )
-    if polished.value <= now.value:
-        now = polished
-        history[-1] = now.value
+    if polish:
+        rows = solve_rows(intervals.by_row, now.model, alpha, descent.scale, threads)
+        polished = descent.evaluate(rows)
+        if polished.value <= now.value:
+            now = polished
+            history[-1] = now.value
     converged = settled >= _SETTLED_SWEEPS
     return Solution(now.model, np.array(history), converged, descent.scale, stopped)

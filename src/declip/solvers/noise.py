@@ -1,0 +1,54 @@
+"""The noise scale of the Tobit likelihood."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from declip.intervals import Intervals
+from declip.kernels import interval_loss
+from declip.lowrank import LowRank
+
+__all__ = ["fit_scale"]
+
+_EM_STEPS = 3
+
+
+def fit_scale(
+    intervals: Intervals,
+    model: LowRank,
+    scale: float,
+    loss: float,
+    *,
+    penalty: float,
+    threads: int = 1,
+) -> tuple[float, float]:
+    """Return a better noise scale and the loss at it, by a few EM steps.
+
+    They lower (loss + penalty) / scale^2 + n_exact log(scale): scale^2 is the mean of the squared
+    residuals of exact cells and the expected ones of open cells, with twice the penalty added to
+    the sum, which for a linear model is the maximum of the marginal likelihood.
+
+    Parameters
+    ----------
+    intervals, model : Intervals, LowRank
+        The data and the fit.
+    scale, loss : float
+        The scale so far and the loss of all cells at it.
+    penalty : float
+        The penalty of the fit, in units of the loss.
+    threads : int
+        Threads.
+    """
+    side = intervals.by_row
+    x = model.predict(side.open_rows(), side.open_idx, threads)
+    cell = interval_loss(x, side.lower, side.upper, scale=scale, threads=threads)
+    exact = max(loss - cell.value.sum(), 0.0)
+    floor = 1e-6 * float(np.abs(side.value).max(initial=0.0)) or np.finfo(np.float64).tiny
+    for _ in range(_EM_STEPS):
+        expected = (scale**2 * (1 - cell.curvature) + cell.gradient**2).sum()
+        last, scale = scale, np.sqrt((2 * (exact + penalty) + expected) / len(intervals))
+        scale = max(float(scale), floor)
+        cell = interval_loss(x, side.lower, side.upper, scale=scale, threads=threads)
+        if abs(scale - last) <= 1e-3 * last:
+            break
+    return scale, float(exact + cell.value.sum())
