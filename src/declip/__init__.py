@@ -8,15 +8,22 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from declip.estimators import FroCMC
+    from declip.estimators import DTrCMC, ExactCMC, FroCMC, TrCMC, trace_path
     from declip.intervals import Intervals
 
-__all__ = ["FroCMC", "Intervals", "__version__"]
+__all__ = ["DTrCMC", "ExactCMC", "FroCMC", "Intervals", "TrCMC", "__version__", "trace_path"]
 
 __version__ = "0.1.0"
 
 # Loaded when first asked for: scikit-learn alone takes most of a second to import.
-_HOMES = {"FroCMC": "declip.estimators", "Intervals": "declip.intervals"}
+_HOMES = {
+    "DTrCMC": "declip.estimators",
+    "ExactCMC": "declip.estimators",
+    "FroCMC": "declip.estimators",
+    "Intervals": "declip.intervals",
+    "TrCMC": "declip.estimators",
+    "trace_path": "declip.estimators",
+}
 
 
 def __getattr__(name: str) -> Any:

@@ -1,5 +1,8 @@
 """scikit-learn estimators."""
 
+from declip.estimators.dtr import DTrCMC
+from declip.estimators.exact import ExactCMC
 from declip.estimators.fro import FroCMC
+from declip.estimators.trace import TrCMC, trace_path
 
-__all__ = ["FroCMC"]
+__all__ = ["DTrCMC", "ExactCMC", "FroCMC", "TrCMC", "trace_path"]

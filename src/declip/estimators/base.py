@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import warnings
+from numbers import Integral, Real
 from typing import Any, Self
 
 import numpy as np
@@ -12,6 +12,7 @@ from scipy import sparse
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin, _fit_context
 from sklearn.callback import CallbackSupportMixin, with_callbacks
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted, validate_data
 from threadpoolctl import threadpool_limits
 
@@ -22,15 +23,29 @@ from declip.solvers import Solution, solve_rows
 from declip.validation import (
     check_cells,
     check_memory,
+    check_selection,
     check_some_exact,
     table_to_triplets,
     warn_about_coverage,
     warn_nothing_clipped,
+    warn_user,
 )
 
-__all__ = ["CompletionEstimator"]
+__all__ = ["SHARED_CONSTRAINTS", "CompletionEstimator"]
+
+SHARED_CONSTRAINTS: dict[str, Any] = {
+    "ceiling": "no_validation",
+    "floor": "no_validation",
+    "max_iter": [Interval(Integral, 1, None, closed="left")],
+    "tol": [Interval(Real, 0, None, closed="left")],
+    "n_jobs": [Integral, None],
+    "verbose": ["verbose"],
+}
 
 _SCORE_FOLDS = 5
+_FEWER_ROWS = "transform fewer rows at a time."
+_SINGLE_CELLS = "ask for fewer rows or columns, or for single cells with predict(rows, cols)."
+_USE_FIT = "use fit, then predict(rows, cols) for single cells or reconstruct(rows=, cols=)."
 _COLUMN_ATTRIBUTES = ("n_features_in_", "feature_names_in_")  # set while a table is read
 
 
@@ -50,6 +65,9 @@ class CompletionEstimator(
     def _certify(self, intervals: Intervals, solution: Solution) -> dict[str, Any]:
         """Return the fitted attributes that need the data: certificates, residuals."""
         raise NotImplementedError
+
+    def _check_shape(self, shape: tuple[int, int]) -> None:
+        """Refuse parameters that do not fit the table."""
 
     def _rank_to_fit(self) -> int:
         """Return how many exact cells a row needs to be determined by the data."""
@@ -76,7 +94,7 @@ class CompletionEstimator(
         self : object
             The fitted estimator.
         """
-        self._fit(X)
+        self._fit(X, y)
         return self
 
     @_fit_context(prefer_skip_nested_validation=True)
@@ -101,15 +119,17 @@ class CompletionEstimator(
         """
         if fit_params:
             raise TypeError(f"fit_transform takes no {', '.join(fit_params)}")
-        intervals = self._fit(X)
+        intervals = self._fit(X, y, dense_result=True)
         return self._restored(intervals, self._model())
 
-    def _fit(self, X: Any) -> Intervals:
+    def _fit(self, X: Any, y: Any, dense_result: bool = False) -> Intervals:
         """Read, fit and keep the result; a fit that fails leaves the estimator as it was."""
         before = {name: vars(self)[name] for name in _COLUMN_ATTRIBUTES if name in vars(self)}
         try:
             intervals = self._read(X, reset=True)
-            fitted = self._fit_cells(X, intervals)
+            if dense_result:
+                _check_dense(intervals, "fit_transform", _USE_FIT)
+            fitted = self._fit_cells(X, y, intervals)
         except BaseException:
             for name in _COLUMN_ATTRIBUTES:
                 self.__dict__.pop(name, None)
@@ -119,28 +139,33 @@ class CompletionEstimator(
         return intervals
 
     @with_callbacks
-    def _fit_cells(self, X: Any, intervals: Intervals) -> dict[str, Any]:
-        treated = intervals.treat(self.clipped)
-        self._check_fittable(intervals, treated)
+    def _fit_cells(self, X: Any, y: Any, intervals: Intervals) -> dict[str, Any]:
+        treated = self._check_fittable(intervals)
         context = self._init_callback_context(max_subtasks=self.max_iter)
-        context.call_on_fit_task_begin(estimator=self, X=X)
+        context.call_on_fit_task_begin(estimator=self, X=X, y=y)
         # BLAS works on small factors here; its threads would only spin beside ours.
         with threadpool_limits(limits=1, user_api="blas"):
-            solution = self._solve(treated, _SweepReporter(self, context, X))
+            solution = self._solve(treated, _SweepReporter(self, context, X, y))
             fitted = fitted_attributes(solution) | self._certify(treated, solution)
-        context.call_on_fit_task_end(estimator=self, X=X, reconstruction_attributes=lambda: fitted)
+        context.call_on_fit_task_end(
+            estimator=self, X=X, y=y, reconstruction_attributes=lambda: fitted
+        )
         if not solution.converged and not solution.stopped:
-            warnings.warn(
-                f"{type(self).__name__} stopped after {solution.n_iter} sweeps before it had "
-                f"settled: the last one still lowered the objective by {solution.last_fall:.1e} of "
-                "itself. Raise max_iter or alpha, or accept a larger tol.",
-                ConvergenceWarning,
-                stacklevel=4,
-            )
+            warn_user(self._not_converged(solution), ConvergenceWarning)
         return fitted
 
-    def _check_fittable(self, intervals: Intervals, treated: Intervals) -> None:
-        check_some_exact(*treated.triplets()[2:])
+    def _not_converged(self, solution: Solution) -> str:
+        return (
+            f"{type(self).__name__} stopped after {solution.n_iter} sweeps before it had settled: "
+            f"the last one still lowered the objective by {solution.last_fall:.1e}, where tol is "
+            f"{self.tol:g}. Raise max_iter or alpha, or accept a larger tol."
+        )
+
+    def _check_fittable(self, intervals: Intervals) -> Intervals:
+        """Return the cells as ``clipped`` asks, or say why they cannot be fitted."""
+        self._check_shape(intervals.shape)
+        check_some_exact(*intervals.triplets()[2:])
+        treated = intervals.treat(self.clipped)
         if intervals.n_open == 0 and not (self.ceiling is None and self.floor is None):
             warn_nothing_clipped(self.ceiling is not None, self.floor is not None)
         for axis, side, labels in (
@@ -149,34 +174,45 @@ class CompletionEstimator(
         ):
             exact, open_ = np.diff(side.exact_ptr), np.diff(side.open_ptr)
             warn_about_coverage(axis, exact, exact + open_, self._rank_to_fit(), labels)
+        return treated
 
     def _read(self, X: Any, *, reset: bool) -> Intervals:
         """Return the cells of a table under the limits of this estimator; an Intervals as it is."""
         if isinstance(X, Intervals):
-            names = X.col_labels
-            if reset:
-                self.n_features_in_ = X.shape[1]
-                self.__dict__.pop("feature_names_in_", None)
-                if names is not None and all(isinstance(n, str) for n in names):
-                    self.feature_names_in_ = np.asarray(names, dtype=object)
-            elif X.shape[1] != self.n_features_in_:
-                raise ValueError(
-                    f"X has {X.shape[1]} features, but {type(self).__name__} is expecting "
-                    f"{self.n_features_in_} features as input."
-                )
+            self._check_columns(X, reset=reset)
             return X
         cells = table_to_triplets(X, estimator=self, allow_empty=not reset)
         validate_data(self, X, reset=reset, skip_check_array=True)
         return Intervals.from_cells(cells, self.ceiling, self.floor)
 
+    def _check_columns(self, X: Intervals, *, reset: bool) -> None:
+        """Do for an Intervals what scikit-learn's validate_data does for a table."""
+        labels = [] if X.col_labels is None else list(X.col_labels)
+        named = bool(labels) and all(isinstance(label, str) for label in labels)
+        if reset:
+            self.n_features_in_ = X.shape[1]
+            self.__dict__.pop("feature_names_in_", None)
+            if named:
+                self.feature_names_in_ = np.asarray(labels, dtype=object)
+        elif X.shape[1] != self.n_features_in_:
+            raise ValueError(
+                f"X has {X.shape[1]} features, but {type(self).__name__} is expecting "
+                f"{self.n_features_in_} features as input."
+            )
+        elif named and list(getattr(self, "feature_names_in_", labels)) != labels:
+            unseen = [name for name in labels if name not in set(self.feature_names_in_)]
+            raise ValueError(
+                "The feature names should match those that were passed during fit"
+                + (f"; unseen at fit time: {', '.join(unseen[:5])}." if unseen else ", in order.")
+            )
+
     def _model(self, n_rows: int | None = None) -> LowRank:
         """Return the fitted matrix, or ``n_rows`` rows to be solved for with its columns."""
         check_is_fitted(self)
-        bias = getattr(self, "bias", False)
         P, Q = self.row_factors_, np.ascontiguousarray(self.components_.T)
         if n_rows is not None:
             P = np.zeros((n_rows, Q.shape[1]), Q.dtype)
-        if not bias:
+        if not self.has_offsets_:
             return LowRank(P, Q, self.mean_)
         b = self.row_offset_ if n_rows is None else np.zeros(n_rows, Q.dtype)
         return LowRank(
@@ -206,13 +242,14 @@ class CompletionEstimator(
         """
         check_is_fitted(self)
         intervals = self._read(X, reset=False)
-        self._check_dense(intervals.shape, "transform")
+        _check_dense(intervals, "transform", _FEWER_ROWS)
         return self._restored(intervals, self._solve_new_rows(intervals))
 
     def _restored(self, intervals: Intervals, model: LowRank) -> NDArray:
         """Return the model with every observed cell at its expected value given its interval."""
-        self._check_dense(intervals.shape, "the restored table")
-        table, side = model.block(), intervals.by_row
+        side = intervals.by_row
+        table = model.block()
+        table = table.astype(np.result_type(table, side.value), copy=False)
         table[side.exact_rows(), side.exact_idx] = side.value
         cells = side.open_rows(), side.open_idx
         # x - loss'(x): the nearest point of the interval (hinge), the mean of the censored normal
@@ -220,15 +257,6 @@ class CompletionEstimator(
         shift = kernels.interval_loss(table[cells], side.lower, side.upper, scale=self.scale_)
         table[cells] = np.clip(table[cells] - shift.gradient, side.lower, side.upper)
         return table
-
-    def _check_dense(self, shape: tuple[int, int], what: str) -> None:
-        check_memory(
-            shape,
-            self.components_.dtype,
-            what,
-            "ask for single cells with predict(rows, cols), for blocks with "
-            "reconstruct(rows=, cols=).",
-        )
 
     def predict(self, rows: Any, cols: ArrayLike | None = None) -> NDArray:
         """Return the low-rank estimate of single cells of the fitted table, or of a new table.
@@ -259,7 +287,7 @@ class CompletionEstimator(
                 "with predict(rows, cols), or use transform."
             )
         intervals = self._read(rows, reset=False)
-        self._check_dense(intervals.shape, "predict")
+        _check_dense(intervals, "predict", _SINGLE_CELLS)
         return self._solve_new_rows(intervals).block()
 
     def reconstruct(self, rows: Any = None, cols: Any = None) -> NDArray:
@@ -272,10 +300,11 @@ class CompletionEstimator(
         """
         model = self._model()
         chosen = [
-            np.arange(n)[slice(None) if which is None else which]
-            for n, which in zip(model.shape, (rows, cols), strict=True)
+            check_selection(which, size, name)
+            for which, size, name in zip((rows, cols), model.shape, ("rows", "cols"), strict=True)
         ]
-        self._check_dense((len(chosen[0]), len(chosen[1])), "reconstruct")
+        shape = (len(chosen[0]), len(chosen[1]))
+        check_memory(shape, model.A.dtype, "reconstruct", _SINGLE_CELLS)
         return model.block(*chosen)
 
     def score(self, X: Any, y: Any = None) -> float:
@@ -294,6 +323,8 @@ class CompletionEstimator(
         """
         check_is_fitted(self)
         intervals = self._read(X, reset=False)
+        if len(intervals) == 0:
+            raise ValueError("X has no observed cell to score: every cell is missing.")
         rows, cols, lower, upper = intervals.triplets()
         part = (np.arange(len(rows)) + rows) % _SCORE_FOLDS
         total = 0.0
@@ -302,7 +333,7 @@ class CompletionEstimator(
             shown = intervals.keep(~hidden[: intervals.n_exact], ~hidden[intervals.n_exact :])
             x = self._solve_new_rows(shown).predict(rows[hidden], cols[hidden])
             total += kernels.interval_loss(x, lower[hidden], upper[hidden]).value.sum()
-        return -float(np.sqrt(2 * total / max(len(rows), 1)))
+        return -float(np.sqrt(2 * total / len(rows)))
 
     def __sklearn_tags__(self) -> Any:
         """Say that tables may be sparse and have missing cells, and that float32 is kept."""
@@ -322,6 +353,7 @@ def fitted_attributes(solution: Solution) -> dict[str, Any]:
         "row_offset_": model.row_offset,
         "column_offset_": model.col_offset,
         "mean_": model.mean,
+        "has_offsets_": model.bias,
         "scale_": solution.scale,
         "history_": solution.history,
         "objective_": float(solution.history[-1]),
@@ -330,20 +362,25 @@ def fitted_attributes(solution: Solution) -> dict[str, Any]:
     }
 
 
+def _check_dense(intervals: Intervals, what: str, remedy: str) -> None:
+    check_memory(intervals.shape, intervals.dtype, what, remedy)
+
+
 class _SweepReporter:
     """Tells the callbacks, and the terminal if verbose, of each sweep."""
 
-    def __init__(self, estimator: CompletionEstimator, context: Any, X: Any) -> None:
-        self.estimator, self.context, self.X = estimator, context, X
+    def __init__(self, estimator: CompletionEstimator, context: Any, X: Any, y: Any) -> None:
+        self.estimator, self.context, self.X, self.y = estimator, context, X, y
 
     def __call__(self, state: Solution) -> bool:
         estimator = self.estimator
         if estimator.verbose and state.n_iter % estimator.verbose == 0:
             print(f"sweep {state.n_iter:4d}: objective {state.history[-1]:.8g}")
         task = self.context.subcontext(task_name="sweep")
-        task.call_on_fit_task_begin(estimator=estimator, X=self.X)
+        task.call_on_fit_task_begin(estimator=estimator, X=self.X, y=self.y)
         return task.call_on_fit_task_end(
             estimator=estimator,
             X=self.X,
+            y=self.y,
             reconstruction_attributes=lambda: fitted_attributes(state),
         )

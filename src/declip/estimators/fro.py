@@ -10,7 +10,7 @@ from joblib import effective_n_jobs
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from declip.estimators.base import CompletionEstimator
+from declip.estimators.base import SHARED_CONSTRAINTS, CompletionEstimator
 from declip.intervals import CLIPPED_MODES, Intervals
 from declip.lowrank import LowRank
 from declip.objective import certificate
@@ -119,19 +119,14 @@ class FroCMC(CompletionEstimator):
     """
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
+        **SHARED_CONSTRAINTS,
         "n_components": [Interval(Integral, 1, None, closed="left")],
-        "ceiling": "no_validation",
-        "floor": "no_validation",
         "clipped": [StrOptions(set(CLIPPED_MODES))],
         "alpha": [Interval(Real, 0, None, closed="left")],
         "bias": ["boolean"],
         "init": [StrOptions({"random", "svd"})],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
-        "tol": [Interval(Real, 0, None, closed="left")],
         "random_state": ["random_state"],
-        "n_jobs": [Integral, None],
         "warm_start": ["boolean"],
-        "verbose": ["verbose"],
     }
 
     def __init__(
@@ -178,7 +173,7 @@ class FroCMC(CompletionEstimator):
 
     def _start(self, intervals: Intervals) -> tuple[LowRank, float]:
         """Return the start and the scale to begin with."""
-        rank = check_rank(self.n_components, intervals.shape)
+        rank = int(self.n_components)
         tobit = self.clipped == "tobit" and intervals.n_open > 0
         if self.warm_start and hasattr(self, "row_factors_"):
             model = self._model()
@@ -189,8 +184,11 @@ class FroCMC(CompletionEstimator):
         start = start_model(intervals, rank, self.bias, self.init, np.random.default_rng(seed))
         return start, tobit * start_scale(intervals)
 
+    def _check_shape(self, shape: tuple[int, int]) -> None:
+        check_rank(self.n_components, shape)
+
     def _rank_to_fit(self) -> int:
-        return self.n_components
+        return int(self.n_components)
 
     def _certify(self, intervals: Intervals, solution: Solution) -> dict[str, Any]:
         singular_values = solution.model.balanced()[1]

@@ -285,6 +285,10 @@ struct SweepImpl {
         double total = 0;
         for (int64_t i = begin; i < end; ++i) {
             const RowCells<T> row = row_cells(cells, i);
+            if (row.n_exact + row.n_open == 0) {  // nothing is known: the least norm
+                std::memset(own + i * k, 0, sizeof(T) * k);
+                continue;
+            }
             std::memcpy(p.get(), own + i * k, sizeof(T) * k);
             if (problem.scale > 0) {
                 const Tobit loss{problem.scale};

@@ -1,15 +1,22 @@
 """Loops over iterations: each takes intervals and a start, and returns one result object."""
 
 from declip.solvers.als import Solution, minimise, solve_rows
-from declip.solvers.start import start_model, start_scale
+from declip.solvers.exact import Bracket, minimum_trace_norm
+from declip.solvers.start import constant_model, start_model, start_scale
+from declip.solvers.subgradient import Limits, subgradient_descent
 from declip.solvers.trace import factored, proximal
 
 __all__ = [
+    "Bracket",
+    "Limits",
     "Solution",
+    "constant_model",
     "factored",
     "minimise",
+    "minimum_trace_norm",
     "proximal",
     "solve_rows",
     "start_model",
     "start_scale",
+    "subgradient_descent",
 ]

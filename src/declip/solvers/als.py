@@ -49,6 +49,10 @@ class Solution:
         Noise scale (0 for the hinge).
     stopped : bool
         Whether the caller stopped it.
+    unit : float
+        What a fall of the objective is measured by.
+    proof : object
+        A certificate, where the solver has one of its own.
     """
 
     model: LowRank
@@ -56,6 +60,8 @@ class Solution:
     converged: bool
     scale: float
     stopped: bool = False
+    unit: float = 1.0
+    proof: object = None
 
     @property
     def n_iter(self) -> int:
@@ -64,8 +70,8 @@ class Solution:
 
     @property
     def last_fall(self) -> float:
-        """How much the last sweep lowered the objective, relative to it."""
-        return float(self.history[-2] - self.history[-1]) / abs(self.history[-1] or 1.0)
+        """How much the last sweep lowered the objective, in the unit that tol is given in."""
+        return float(self.history[-2] - self.history[-1]) / self.unit
 
 
 @dataclass(frozen=True)
@@ -120,6 +126,14 @@ class _Descent:
             threads=self.threads,
         )
         return self.point(point.model, loss)
+
+
+def settling_unit(intervals: Intervals, first: float, now: float, scale: float) -> float:
+    """Return what a fall of the objective is measured by: itself, or for Tobit the number of cells.
+
+    An objective that has all but vanished is measured by where it began.
+    """
+    return max(abs(now), 1e-12 * abs(first)) if scale == 0 else float(len(intervals))
 
 
 def _half_sweep(
@@ -183,7 +197,7 @@ def minimise(
     now = descent.evaluate(start)
     before, momentum = now.model, 0
     history = [now.value]
-    settled, stopped = 0, False
+    settled, stopped, unit = 0, False, 1.0
     while len(history) <= max_iter and settled < _SETTLED_SWEEPS and not stopped:
         ahead = before.toward(now.model, 1 + momentum / (momentum + 3))
         new = descent.sweep(ahead)
@@ -195,7 +209,7 @@ def minimise(
         before, now = before.mapped(*maps), descent.point(model, now.loss)
         if scale > 0:
             now = descent.update_scale(now)
-        unit = abs(now.value) if scale == 0 else len(intervals)
+        unit = settling_unit(intervals, history[0], now.value, scale)
         settled = settled + 1 if history[-1] - now.value <= tol * unit else 0
         history.append(now.value)
         stopped = on_sweep(Solution(now.model, np.array(history), False, descent.scale))
@@ -206,4 +220,4 @@ def minimise(
             now = polished
             history[-1] = now.value
     converged = settled >= _SETTLED_SWEEPS
-    return Solution(now.model, np.array(history), converged, descent.scale, stopped)
+    return Solution(now.model, np.array(history), converged, descent.scale, stopped, unit)

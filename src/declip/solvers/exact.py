@@ -94,8 +94,8 @@ def minimum_trace_norm(
     tol: float = 1e-5,
     max_rank: int | None = None,
     on_sweep: Callable[[Solution], bool] = lambda _: False,
-) -> tuple[Solution, Bracket]:
-    """Return the matrix of least trace norm within the intervals, and bounds that certify it.
+) -> Solution:
+    """Return the matrix of least trace norm within the intervals; its proof is a `Bracket`.
 
     Stops when both the gap, relative to the trace norm, and the primal residual are below ``tol``.
     The step tau follows the balance of the two residuals, with the dual point kept.
@@ -114,19 +114,23 @@ def minimum_trace_norm(
         x_new = new.predict(split.rows, split.cols)
         z = x + s
         s = -split.outside(2 * x_new - z)
-        moved, X, x = float(np.linalg.norm(x_new - x)), new, x_new
+        X, x = new, x_new
         history.append(float(found.S.sum()))
         if len(history) % _CHECK_EVERY == 0:
             proof = split.bracket(X, x, s / tau)
             converged = max(proof.gap / (proof.upper or 1.0), proof.primal_residual) <= tol
         if len(history) == next_change:
             # ever rarer, so that tau is constant in the end and the iteration converges
-            next_change += max(_CHECK_EVERY, next_change // 2)
-            balance = float(np.linalg.norm(split.outside(x))) / (moved or 1e-300)
-            change = 0.5 if balance > _IMBALANCE else 2.0 if balance < 1 / _IMBALANCE else 1.0
+            next_change += _CHECK_EVERY * max(1, next_change // (5 * _CHECK_EVERY))
+            primal, dual = proof.primal_residual, proof.dual_residual
+            change = (
+                0.5 if primal > _IMBALANCE * dual else 2.0 if dual > _IMBALANCE * primal else 1.0
+            )
             tau, s = change * tau, change * s
         stopped = on_sweep(Solution(X, np.array(history), False, 0.0))
-    return Solution(X, np.array(history), converged, 0.0, stopped), proof
+    proof = split.bracket(X, x, s / tau)
+    model = X.astype(intervals.dtype)
+    return Solution(model, np.array(history), converged, 0.0, stopped, proof=proof)
 
 
 def _nearest_to_zero(lower: NDArray, upper: NDArray) -> NDArray:

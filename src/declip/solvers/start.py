@@ -11,7 +11,7 @@ from declip.intervals import Intervals, face_value
 from declip.lowrank import LowRank
 from declip.svd import truncated_svd
 
-__all__ = ["start_model", "start_scale"]
+__all__ = ["constant_model", "start_model", "start_scale"]
 
 
 def start_model(
@@ -35,6 +35,16 @@ def start_model(
         A, B = (np.column_stack([F, np.zeros(len(F))]) for F in (A, B))
     dtype = intervals.dtype
     return LowRank(A.astype(dtype), B.astype(dtype), mean if bias else 0.0, bias)
+
+
+def constant_model(intervals: Intervals, beyond: float) -> LowRank:
+    """Return a constant matrix at the limit of the clipped cells plus ``beyond``, as the paper.
+
+    Where there are floors but no ceilings it lies below them, where there are both at the mean.
+    """
+    level = _level(intervals, float(_face_values(intervals).mean()), beyond)
+    A, B = (np.full((n, 1), np.sqrt(abs(level)), intervals.dtype) for n in intervals.shape)
+    return LowRank(A, np.copysign(B, level))
 
 
 def start_scale(intervals: Intervals) -> float:

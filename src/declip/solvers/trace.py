@@ -7,6 +7,7 @@ the gradient until the gap certifies that no direction is missing.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
@@ -98,7 +99,7 @@ def proximal(
     level, momentum = max(alpha, _CONTINUATION * first_alpha), 1.0
     converged = stopped = False
     while len(history) <= max_iter and not converged and not stopped:
-        faster = 0.5 * (1 + np.sqrt(1 + 4 * momentum**2))
+        faster = 0.5 * (1 + math.sqrt(1 + 4 * momentum**2))
         Y = _extrapolated(X, before, (momentum - 1) / faster)
         new, found = problem.step(Y, level, near=X)
         # <Y - new, new - X> > 0: the step turns back on the momentum

@@ -122,6 +122,26 @@ def check_cells(rows: Any, cols: Any, shape: Shape) -> tuple[NDArray[np.int32], 
     return rows.astype(np.int32, copy=False), cols.astype(np.int32, copy=False)
 
 
+def check_selection(which: Any, size: int, name: str) -> NDArray[np.intp]:
+    """Turn a choice of rows or columns (None, slice, integers or a mask) into positions."""
+    if which is None or isinstance(which, slice):
+        return np.arange(size)[slice(None) if which is None else which]
+    index = np.atleast_1d(np.asarray(which))
+    if index.dtype == bool:
+        if index.shape != (size,):
+            raise IndexError(
+                f"{name} is a mask of shape {index.shape}, but there are {size} {name}."
+            )
+        return np.flatnonzero(index)
+    index = _as_index(index, name)
+    if index.size and not -size <= index.min() <= index.max() < size:
+        worst = index[(index < -size) | (index >= size)][0]
+        raise IndexError(
+            f"{name} holds {worst}, but there are {size} {name}, from 0 to {size - 1}."
+        )
+    return np.arange(size)[index.astype(np.intp)]
+
+
 def sort_cells(rows: Any, cols: Any, values: Any, shape: Shape, what: str) -> Triplets:
     """Sort cells by row, then column, and refuse duplicates.
 
@@ -194,11 +214,12 @@ def _as_index(given: Any, name: str) -> NDArray[Any]:
         raise ValueError(f"{name} must be 1-D; got shape {index.shape}.")
     if index.dtype.kind in "iu" or not index.size:
         return index
-    remedy = (
-        "convert them with .astype(int)"
-        if index.dtype.kind == "f"
-        else "number the labels first, for instance with numpy.unique(..., return_inverse=True)"
-    )
+    remedies = {
+        "f": "convert them with .astype(int)",
+        "b": "turn the mask into positions with numpy.flatnonzero",
+    }
+    by_label = "number the labels first, for instance with numpy.unique(..., return_inverse=True)"
+    remedy = remedies.get(index.dtype.kind, by_label)
     raise TypeError(f"{name} must hold integers, not {index.dtype}: {remedy}.")
 
 

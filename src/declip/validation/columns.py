@@ -25,7 +25,10 @@ def column_to_float(
     if cells.dtype.kind in "Mm":
         refuse_dates(cells, name)
     if cells.dtype.kind == "c":
-        raise ValueError(f"Complex data not supported: {name} holds {cells[0]}.")
+        raise ValueError(
+            f"Complex data not supported: {name} holds {cells[0]}. Take the real part with .real, "
+            "or the size with abs()."
+        )
     if cells.dtype.kind in "biuf":
         return cells.astype(np.float64)
     numbers = np.empty(cells.size)

@@ -1,11 +1,12 @@
 """Warnings about rows and columns that the data do not determine."""
 
-import warnings
 from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from declip.validation.messages import warn_user
 
 _NAMED = 5  # rows or columns named in a message
 
@@ -28,28 +29,25 @@ def warn_about_coverage(
     """
     empty = observed == 0
     if empty.any():
-        warnings.warn(
+        warn_user(
             f"{_named(axis, np.flatnonzero(empty), labels)} without any observed cell: nothing is "
             "known there, and what is filled in is only the middle of the model.",
-            stacklevel=4,
         )
     few = ~empty & (exact < rank)
     if few.any():
-        warnings.warn(
+        warn_user(
             f"{_named(axis, np.flatnonzero(few), labels)} with fewer exact cells than the rank "
             f"{rank}: not determined by the data alone. Lower n_components, raise alpha, or read "
             "these with care.",
-            stacklevel=4,
         )
 
 
 def warn_nothing_clipped(has_ceiling: bool, has_floor: bool) -> None:
     """Warn that limits were given and no value is at them."""
     limits = " or ".join(["the ceiling"] * has_ceiling + ["the floor"] * has_floor)
-    warnings.warn(
+    warn_user(
         f"nothing is at {limits}: every observed cell counts as exact. Check the limit, or allow "
         "a tolerance with Intervals.from_table(..., tol=).",
-        stacklevel=4,
     )
 
 

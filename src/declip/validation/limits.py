@@ -123,6 +123,34 @@ def apply_limits(
     return lower, upper
 
 
+def limits_of_all_cells(
+    ceiling: Any,
+    floor: Any,
+    shape: tuple[int, int],
+    dtype: Any,
+    col_labels: NDArray[Any] | None = None,
+) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Return floor and ceiling as arrays that broadcast to a table, unobserved cells included."""
+    everywhere = np.zeros(0, np.int32)
+    cells = Triplets(everywhere, everywhere, np.zeros(0, dtype), shape, None, col_labels)
+    spread = {"table": (1, 1), "column": (1, -1), "row": (-1, 1)}
+    found = []
+    limits: list[tuple[Any, Side]] = [(floor, "floor"), (ceiling, "ceiling")]
+    for limit, side in limits:
+        if getattr(limit, "shape", ()) == shape and not sp.issparse(limit) and min(shape) > 1:
+            values = np.asarray(limit, dtype)  # one for each cell
+        else:
+            resolved = resolve_limit(limit, cells, side)
+            if resolved.kind == "cell":
+                raise ValueError(
+                    f"{side} must be known for every cell of the table, observed or not: give a "
+                    "number, one a column, one a row, or a dense table."
+                )
+            values = resolved.values.reshape(spread[resolved.kind])
+        found.append(values)
+    return found[0], found[1]
+
+
 def check_some_exact(lower: NDArray[Any], upper: NDArray[Any]) -> None:
     """Refuse cells that are all clipped: nothing then says how far beyond the limits they lie."""
     if not np.any(np.isfinite(lower) & np.isfinite(upper)):
@@ -244,6 +272,11 @@ def _wrong_shape(shape: tuple[int, ...], cells: Triplets, side: Side) -> str:
     if cells.order is not None:
         accepted += f", ({cells.values.size},) per triplet"
     hint = " For one a row, use reshape(-1, 1)." if shape == (n_rows,) else ""
+    if len(shape) == 2 and shape[0] != n_rows and shape[1] in (1, n_cols):
+        hint = (
+            f" It is for {shape[0]} rows and the table has {n_rows}: give new rows with their own "
+            "limits, as Intervals.from_table(rows, ceiling=, floor=)."
+        )
     return (
         f"{side} has shape {shape}, which does not fit the table's shape {cells.shape}. "
         f"Accepted are a number, {accepted}.{hint}"

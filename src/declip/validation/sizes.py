@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 GIB = 2**30
+ALWAYS_TRIED = 2**26  # bytes that are asked for whatever the system says is free
 
 
 def check_rank(n_components: Any, shape: tuple[int, int]) -> int:
@@ -36,7 +37,7 @@ def check_memory(shape: tuple[int, ...], dtype: DTypeLike, what: str, remedy: st
         The way out, at its end.
     """
     needed, free = prod(int(size) for size in shape) * np.dtype(dtype).itemsize, free_memory()
-    if needed > free:
+    if needed > max(free, ALWAYS_TRIED):
         raise MemoryError(
             f"{what} needs {needed / GIB:.1f} GiB for a {' x '.join(map(str, shape))} table of "
             f"{np.dtype(dtype)}, but about {free / GIB:.1f} GiB is free; {remedy}"

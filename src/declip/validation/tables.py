@@ -183,7 +183,7 @@ def _plain_array(X: Any, name: str) -> NDArray[Any]:
     if isinstance(X, np.ma.MaskedArray):
         missing: Any = None if array.dtype == object else np.nan
         array = np.where(np.ma.getmaskarray(X), missing, array)
-    if array.dtype == object and array.ndim == 2:
+    if array.dtype.kind in "Oc" and array.ndim == 2:
         columns = [column_to_float(cells, f"column {j}", None) for j, cells in enumerate(array.T)]
         array = np.array(columns, dtype=np.float64).reshape(array.shape[::-1]).T
     return array

@@ -1,0 +1,145 @@
+"""DTrCMC: clipped completion with the trace norm of the matrix and of its clipped version."""
+
+from __future__ import annotations
+
+from numbers import Integral, Real
+from typing import Any, ClassVar
+
+from joblib import effective_n_jobs
+from sklearn.utils._param_validation import Interval, StrOptions
+
+from declip.estimators.base import SHARED_CONSTRAINTS, CompletionEstimator
+from declip.intervals import Intervals
+from declip.solvers import Limits, Solution, constant_model, subgradient_descent
+from declip.validation import limits_of_all_cells
+
+__all__ = ["DTrCMC"]
+
+
+class DTrCMC(CompletionEstimator):
+    r"""Restore clipped and missing cells with two trace norms: of the matrix, and of it clipped.
+
+    Lowers
+
+    .. math:: \sum_{ij} \ell_{ij}(X_{ij}) + \alpha |X|_{tr} + \beta |Clip(X)|_{tr}
+
+    by proximal subgradient descent, with the interval loss of `FroCMC` over the observed cells, and
+    Clip the projection of every cell onto its limits. Not convex.
+
+    Parameters
+    ----------
+    alpha : float, default=0.2
+        Strength of the penalty on X.
+    alpha_clipped : float, default=0.2
+        Strength of the penalty on Clip(X).
+    ceiling, floor : None, scalar, array-like or mapping, default=None
+        Limits, as in `FroCMC`; here they must be known for every cell, observed or not, also when X
+        is an `Intervals`.
+    clipped : {"hinge", "value", "missing"}, default="hinge"
+        How clipped cells count, as in `FroCMC`.
+    first_step : float, default=1.0
+        Step eta_0; the steps are eta_0 * 0.99^(t - 1).
+    beyond : float, default=1.0
+        The start is constant: the ceiling plus this (the floor minus this; with both, the mean).
+    max_rank : int or None, default=None
+        Singular triplets of X and of Clip(X) to keep; needed for tables too large to be held
+        densely.
+    max_iter : int, default=1000
+        Steps at most.
+    tol : float, default=1e-6
+        It counts as converged if the last step lowered the objective by at most this share.
+    n_jobs : int or None, default=None
+        Threads; None is 1, -1 all.
+    verbose : int, default=0
+        Print the objective every so many steps.
+
+    Attributes
+    ----------
+    row_factors_, components_ : ndarray of shape (n_samples, rank_) and (rank_, n_features)
+        Factors U sqrt(S) and sqrt(S) V^T of the matrix.
+    singular_values_, rank_ : ndarray, int
+        Singular values, largest first, and their number.
+    objective_, history_, n_iter_ : float, ndarray, int
+        The lowest objective, the lowest so far after each step, and the number of steps. For a
+        large table the trace norm of Clip(X) is that of its ``max_rank`` leading triplets.
+    converged_ : bool
+        Whether the objective had settled; subgradient descent has no certificate.
+    scale_, row_offset_, column_offset_, mean_, has_offsets_
+        Zero and False; there are no offsets here.
+    n_features_in_, feature_names_in_
+        Columns of the table and their names.
+
+    Notes ----- Algorithm 1 of Teshima et al. (AAAI 2019), with floors and limits that vary: the
+    iterate with the lowest true objective is returned. On sparse ratings, unobserved cells decay
+    from the start only slowly, so that the result depends on the number of steps.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from declip import DTrCMC
+    >>> truth = np.outer(np.linspace(1, 2, 8), np.linspace(1, 2, 6))
+    >>> model = DTrCMC(alpha=0.05, alpha_clipped=0.05, ceiling=3).fit(np.minimum(truth, 3))
+    >>> bool(model.reconstruct()[7, 5] > 3)
+    True
+    """
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        **SHARED_CONSTRAINTS,
+        "clipped": [StrOptions({"hinge", "value", "missing"})],
+        "alpha": [Interval(Real, 0, None, closed="left")],
+        "alpha_clipped": [Interval(Real, 0, None, closed="left")],
+        "first_step": [Interval(Real, 0, None, closed="neither")],
+        "beyond": [Interval(Real, 0, None, closed="left")],
+        "max_rank": [Interval(Integral, 1, None, closed="left"), None],
+    }
+
+    def __init__(
+        self,
+        alpha: float = 0.2,
+        alpha_clipped: float = 0.2,
+        *,
+        ceiling: Any = None,
+        floor: Any = None,
+        clipped: str = "hinge",
+        first_step: float = 1.0,
+        beyond: float = 1.0,
+        max_rank: int | None = None,
+        max_iter: int = 1000,
+        tol: float = 1e-6,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.alpha = alpha
+        self.alpha_clipped = alpha_clipped
+        self.ceiling = ceiling
+        self.floor = floor
+        self.clipped = clipped
+        self.first_step = first_step
+        self.beyond = beyond
+        self.max_rank = max_rank
+        self.max_iter = max_iter
+        self.tol = tol
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    def _solve(self, intervals: Intervals, on_sweep: Any) -> Solution:
+        limits = limits_of_all_cells(
+            self.ceiling, self.floor, intervals.shape, intervals.dtype, intervals.col_labels
+        )
+        return subgradient_descent(
+            intervals,
+            constant_model(intervals, self.beyond),
+            Limits(*limits),
+            self.alpha,
+            self.alpha_clipped,
+            first_step=self.first_step,
+            max_rank=self.max_rank,
+            max_iter=self.max_iter,
+            tol=self.tol,
+            threads=effective_n_jobs(self.n_jobs),
+            on_sweep=on_sweep,
+        )
+
+    def _certify(self, intervals: Intervals, solution: Solution) -> dict[str, Any]:
+        _, S, _ = solution.model.balanced()
+        return {"singular_values_": S, "rank_": int((S > 0).sum())}
