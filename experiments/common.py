@@ -1,4 +1,4 @@
-"""What the experiments share: results that survive an interruption, versions, tables and a progress bar."""
+"""What the experiments share: results that survive an interruption, tables, a progress bar."""
 
 from __future__ import annotations
 
@@ -29,7 +29,9 @@ def write_json(path: Path, content: Any) -> None:
     os.replace(draft, path)
 
 
-def resume(path: Path, settings: dict[str, Any], run: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+def resume(
+    path: Path, settings: dict[str, Any], run: Callable[[], dict[str, Any]]
+) -> dict[str, Any]:
     """Return the stored result of the same settings, or run and store it."""
     if path.exists():
         stored = json.loads(path.read_text())

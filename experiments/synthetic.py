@@ -1,19 +1,21 @@
 """The synthetic task of the paper: restore a clipped 500 x 800 matrix of rank 30.
 
-    python experiments/synthetic.py                     # rounded generator, all thresholds, methods and seeds
+    python experiments/synthetic.py             # rounded generator, all thresholds and methods
     python experiments/synthetic.py --thresholds 5 6 7 --methods Fro-CMC
     python experiments/synthetic.py --continuous
 
-Cells are split .8 / .1 / .1 into training, validation and test cells, and the training cells clipped at C. alpha and
-the rank are chosen by the relative RMSE after clipping on the validation cells, separately for each run. One file for
-each run is kept in experiments/results/synthetic, so that an interrupted experiment goes on where it stopped.
+Cells are split .8 / .1 / .1 into training, validation and test cells; training cells are clipped
+at C. alpha and the rank are chosen by the relative RMSE after clipping on the validation cells,
+separately for each run. One file for each run is kept in experiments/results/synthetic, so that an
+interrupted experiment goes on where it stopped; the summary covers all that is there. Remove the
+files after a change of the solver.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import warnings
-from collections.abc import Iterator
 from itertools import product
 from time import perf_counter
 from typing import Any
@@ -37,7 +39,7 @@ def relative_rmse(estimate: np.ndarray, truth: np.ndarray) -> float:
 
 
 def run(C: float, seed: int, method: str, integer: bool, threads: int) -> dict[str, Any]:
-    """Fit the whole grid, each point from its own start, and score the point that validation chooses."""
+    """Fit the whole grid, each point from its own start; score what validation chooses."""
     rng = np.random.default_rng(seed)
     data = make_clipped_low_rank(ceiling=C, integer=integer, random_state=rng)
     validation, test = split_cells(~data.observed, (0.5, 0.5), rng)
@@ -76,7 +78,7 @@ def run(C: float, seed: int, method: str, integer: bool, threads: int) -> dict[s
     }
 
 
-def runs(args: argparse.Namespace) -> Iterator[dict[str, Any]]:
+def run_all(args: argparse.Namespace) -> None:
     generator = "continuous" if args.continuous else "rounded"
     todo = list(product(args.seeds, args.thresholds, args.methods))
     with progress() as bar:
@@ -89,7 +91,7 @@ def runs(args: argparse.Namespace) -> Iterator[dict[str, Any]]:
             }
             settings = {key: list(v) if isinstance(v, tuple) else v for key, v in settings.items()}
             path = RESULTS / "synthetic" / f"{generator}-C{C:g}-seed{seed}-{method}.json"
-            yield resume(
+            resume(
                 path,
                 settings,
                 lambda: run(C, seed, method, not args.continuous, args.threads),  # noqa: B023
@@ -97,13 +99,14 @@ def runs(args: argparse.Namespace) -> Iterator[dict[str, Any]]:
             bar.advance(task)
 
 
-def summarise(results: list[dict[str, Any]], args: argparse.Namespace) -> list[dict[str, Any]]:
+def summarise(results: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Return the means over the seeds, one row for each threshold and method."""
+    groups: dict[tuple[float, str], list[dict[str, Any]]] = {}
+    for result in results:
+        settings = result["settings"]
+        groups.setdefault((settings["C"], settings["method"]), []).append(result)
     rows = []
-    for C, method in product(args.thresholds, args.methods):
-        mine = [
-            r for r in results if (r["settings"]["C"], r["settings"]["method"]) == (C, method)
-        ]
+    for (C, method), mine in sorted(groups.items()):
         row: dict[str, Any] = {"C": C, "method": method, "seeds": len(mine)}
         for name in ("share_above", "share_at_or_above"):
             row[name] = float(np.mean([r[name] for r in mine]))
@@ -142,12 +145,14 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, nargs="+", default=range(5))
     parser.add_argument("--continuous", action="store_true", help="W H instead of rint(W) rint(H)")
     parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--name", default="synthetic", help="name of the summary files")
     args = parser.parse_args()
     warnings.simplefilter("ignore", ConvergenceWarning)  # T = 200 is the paper's; it is recorded
     warnings.filterwarnings("ignore", message=".*(exact|observed) cell", category=UserWarning)
-    summary = summarise(list(runs(args)), args)
-    name = args.name + ("-continuous" if args.continuous else "")
+    run_all(args)
+    generator = "continuous" if args.continuous else "rounded"
+    stored = sorted((RESULTS / "synthetic").glob(f"{generator}-*.json"))
+    summary = summarise([json.loads(path.read_text()) for path in stored])
+    name = "synthetic-continuous" if args.continuous else "synthetic"
     write_json(RESULTS / f"{name}.json", {"versions": versions(), "rows": summary})
     (RESULTS / f"{name}.md").write_text(table(summary))
     print(table(summary))
