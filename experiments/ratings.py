@@ -36,7 +36,9 @@ DATA: dict[str, Callable[[], Ratings]] = {
     "FilmTrust": fetch_filmtrust,
     "MovieLens-100K": fetch_movielens_100k,
 }
-FACTOR_GRID = [{"k": k, "alpha": a} for k, a in product((5, 10), (8, 16, 24, 32))]
+FACTOR_GRID = [
+    {"k": 10, "alpha": a, "alpha_bias": b} for a, b in product((8, 16, 24, 32), (1, 2, 4))
+]
 OFFSET_GRID = [{"alpha": a} for a in (1, 2, 4, 8, 16)]
 
 
@@ -105,7 +107,12 @@ def factors(clipped: str, below: float) -> Callable[[Task], Iterator]:
         cells = task.intervals(task.ceiling - below)
         for point in FACTOR_GRID:
             model = FroCMC(
-                point["k"], clipped=clipped, alpha=point["alpha"], bias=True, random_state=0
+                point["k"],
+                clipped=clipped,
+                alpha=point["alpha"],
+                alpha_bias=point["alpha_bias"],
+                bias=True,
+                random_state=0,
             ).fit(cells)
             yield point, model.predict(task.ratings.rows, task.ratings.cols)
 

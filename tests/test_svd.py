@@ -6,15 +6,24 @@ from numpy.testing import assert_allclose
 from scipy import sparse
 from scipy.sparse.linalg import LinearOperator, aslinearoperator
 
-from declip.svd import balancing_maps, operator_norm, truncated_svd
+from declip import svd
+from declip.svd import (
+    SparsePlusLowRank,
+    balancing_maps,
+    leading,
+    operator_norm,
+    shrink,
+    trace_norm,
+    truncated_svd,
+)
 
 KINDS = {
     "array": np.asarray,
     "sparse": sparse.csr_array,
     "operator": aslinearoperator,
 }
-# Below, at and above the side from which it is iterative (64).
-SHAPES = [(1, 1), (1, 30), (5, 3), (64, 64), (65, 200), (200, 65), (90, 80)]
+# Below, at and above the side from which it is iterative (128).
+SHAPES = [(1, 1), (1, 30), (5, 3), (90, 80), (128, 128), (129, 200), (200, 129)]
 
 
 def matrix(shape, seed=0):
@@ -42,19 +51,19 @@ def test_triplets_are_singular_triplets(shape, kind):
 
 
 def test_asking_for_every_value_is_dense():
-    X = matrix((70, 80))
-    U, S, V = truncated_svd(X, 70, 0)
+    X = matrix((130, 140))
+    U, S, V = truncated_svd(X, 130, 0)
     assert_allclose((U * S) @ V.T, X, rtol=0, atol=1e-12)
 
 
 def test_asking_for_all_but_one_value_works():
-    X = matrix((70, 80))
-    S = truncated_svd(X, 69, 0)[1]
-    assert_allclose(S, np.linalg.svd(X, compute_uv=False)[:69], rtol=1e-8)
+    X = matrix((130, 140))
+    S = truncated_svd(X, 129, 0)[1]
+    assert_allclose(S, np.linalg.svd(X, compute_uv=False)[:129], rtol=1e-8)
 
 
 def test_the_same_seed_gives_the_same_vectors():
-    X = matrix((80, 90))
+    X = matrix((130, 140))
     one, two = (truncated_svd(X, 3, 7) for _ in range(2))
     for a, b in zip(one, two, strict=True):
         np.testing.assert_array_equal(a, b)
@@ -68,7 +77,7 @@ def test_operator_norm_is_the_largest_singular_value(shape, kind):
 
 
 def test_operator_norm_of_an_operator_that_only_has_products():
-    X = matrix((300, 100))
+    X = matrix((300, 150))
     A = LinearOperator(X.shape, matvec=lambda v: X @ v, rmatvec=lambda u: X.T @ u, dtype=float)
     assert_allclose(operator_norm(A), np.linalg.norm(X, 2), rtol=1e-10)
 
@@ -78,7 +87,7 @@ def test_operator_norm_of_nothing_is_zero(shape):
     assert operator_norm(np.zeros(shape)) == 0.0
 
 
-@pytest.mark.parametrize("shape", [(3, 4), (100, 90)])
+@pytest.mark.parametrize("shape", [(3, 4), (150, 140)])
 @pytest.mark.parametrize("kind", KINDS)
 def test_operator_norm_of_zeros_is_zero(shape, kind):
     assert operator_norm(KINDS[kind](np.zeros(shape))) == 0.0
@@ -86,12 +95,13 @@ def test_operator_norm_of_zeros_is_zero(shape, kind):
 
 @pytest.mark.parametrize("size", [1e-12, 1e-160, 1e12])
 def test_operator_norm_follows_the_size_of_the_matrix(size):
-    X = matrix((100, 90))
-    assert_allclose(operator_norm(size * X), size * np.linalg.norm(X, 2), rtol=1e-10)
+    X = matrix((150, 140))
+    # ARPACK takes eigenvalues of X^T X below eps^(2/3) for small and iterates less on them.
+    assert_allclose(operator_norm(size * X), size * np.linalg.norm(X, 2), rtol=1e-8)
 
 
 def test_operator_norm_of_a_rank_one_matrix():
-    u, v = matrix(300), matrix(90, 1)
+    u, v = matrix(300), matrix(150, 1)
     norm = np.linalg.norm(u) * np.linalg.norm(v)
     assert_allclose(operator_norm(np.outer(u, v)), norm, rtol=1e-10)
 
@@ -109,3 +119,193 @@ def test_balancing_maps_of_zeros_are_zero():
     assert not S.any()
     assert not M.any()
     assert not N.any()
+
+
+# Sparse plus low rank.
+
+
+def sparse_plus_low_rank(shape=(9, 6), k=2, seed=0):
+    rng = np.random.default_rng(seed)
+    A, B = rng.standard_normal((shape[0], k)), rng.standard_normal((shape[1], k))
+    parts = [
+        sparse.random_array(shape, density=0.3, rng=rng, data_sampler=rng.standard_normal).tocsr()
+        for _ in range(2)
+    ]
+    return SparsePlusLowRank(A, B, parts), A @ B.T + parts[0].toarray() + parts[1].toarray()
+
+
+def test_sparse_plus_low_rank_is_the_sum_of_its_parts():
+    operator, dense = sparse_plus_low_rank()
+    # Sums of a dozen products of size 1, in another order: here and in the next tests.
+    assert_allclose(operator.toarray(), dense, rtol=0, atol=1e-14)
+
+
+@pytest.mark.parametrize("width", [1, 4])
+def test_products_with_sparse_plus_low_rank_are_those_of_its_matrix(width):
+    operator, _ = sparse_plus_low_rank()
+    dense, V, U = operator.toarray(), matrix((6, width), 1), matrix((9, width), 2)
+    assert_allclose(operator @ V, dense @ V, rtol=0, atol=1e-13)
+    assert_allclose(operator.T @ U, dense.T @ U, rtol=0, atol=1e-13)
+    assert_allclose(operator @ V[:, 0], dense @ V[:, 0], rtol=0, atol=1e-13)
+    assert_allclose(operator.rmatvec(U[:, 0]), dense.T @ U[:, 0], rtol=0, atol=1e-13)
+
+
+def test_a_low_rank_matrix_alone_has_no_sparse_part():
+    A, B = matrix((5, 2)), matrix((4, 2), 1)
+    assert_allclose(SparsePlusLowRank(A, B).toarray(), A @ B.T, rtol=0, atol=1e-15)
+
+
+# The prox of the trace norm.
+
+
+def product(found):
+    return (found.U * found.S) @ found.V.T
+
+
+def shrunk(X, threshold, most=1000):
+    """Singular value thresholding, from the definition."""
+    U, S, Vt = np.linalg.svd(X, full_matrices=False)
+    S = np.maximum(S - threshold, 0)
+    S[most:] = 0
+    return (U * S) @ Vt
+
+
+def with_spectrum(shape, S, seed=0):
+    """A matrix with given singular values, and its right singular vectors."""
+    rng = np.random.default_rng(seed)
+    U, V = (np.linalg.qr(rng.standard_normal((n, len(S))))[0] for n in shape)
+    return (U * S) @ V.T, V
+
+
+# Beyond 128 in the smaller side the eigenvectors of the Gram matrix are used.
+DENSE = [(1, 1), (1, 30), (5, 3), (30, 40), (150, 140), (140, 200)]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("shape", DENSE)
+@pytest.mark.parametrize("share", [0.0, 1e-7, 0.5, 0.999])
+def test_shrink_is_singular_value_thresholding(shape, kind, share):
+    X = matrix(shape)
+    threshold = share * np.linalg.norm(X, 2)
+    found = product(shrink(KINDS[kind](X), threshold))
+    # From the Gram matrix a singular value s is off by eps |X|^2 / s; it is not used where s may
+    # be below 1e-5 of |X| (about 20), which leaves 1e-10.
+    assert_allclose(found, shrunk(X, threshold), rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize("shape", DENSE)
+def test_shrink_returns_orthonormal_vectors_and_falling_values(shape):
+    X = matrix(shape)
+    found = shrink(X, 0.3 * np.linalg.norm(X, 2))
+    for F in (found.U, found.V):
+        assert_allclose(F.T @ F, np.eye(len(found.S)), rtol=0, atol=1e-9)
+    assert (found.S > 0).all()
+    assert (np.diff(found.S) <= 0).all()
+
+
+@pytest.mark.parametrize("shape", DENSE)
+@pytest.mark.parametrize("cells", [svd._DENSE_UP_TO, 0], ids=["dense", "matrix-free"])
+def test_shrink_by_more_than_the_norm_leaves_nothing(shape, cells, monkeypatch):
+    monkeypatch.setattr(svd, "_DENSE_UP_TO", cells)
+    X = matrix(shape)
+    U, S, V = shrink(X, 1.001 * np.linalg.norm(X, 2))
+    assert (U.shape, S.shape, V.shape) == ((shape[0], 0), (0,), (shape[1], 0))
+
+
+@pytest.mark.parametrize("shape", [(30, 40), (150, 140)])
+def test_shrink_keeps_no_more_than_max_rank(shape):
+    X = matrix(shape)
+    found = shrink(X, 0.1, max_rank=3)
+    assert len(found.S) == 3
+    assert_allclose(product(found), shrunk(X, 0.1, 3), rtol=0, atol=1e-9)
+
+
+# Singular values that fall by 5 from one to the next: after two power steps with a width of 8, the
+# first three are off by (s_9 / s_3)^3 = (5^-6)^3 = 3e-13 of s_1 = 100 at most.
+FALLING = 100 * 0.2 ** np.arange(30)
+
+
+@pytest.mark.parametrize("warm", [False, True], ids=["cold", "warm"])
+@pytest.mark.parametrize("shape", [(60, 40), (40, 60), (150, 140)])
+def test_matrix_free_shrink_is_singular_value_thresholding(shape, warm, monkeypatch):
+    monkeypatch.setattr(svd, "_DENSE_UP_TO", 0)
+    X, V = with_spectrum(shape, FALLING)
+    found = shrink(aslinearoperator(X), 2.0, V[:, :3] if warm else None)
+    assert len(found.S) == 3
+    assert_allclose(product(found), shrunk(X, 2.0), rtol=0, atol=1e-9)
+
+
+def test_matrix_free_shrink_from_the_vectors_sought_needs_no_decay(monkeypatch):
+    monkeypatch.setattr(svd, "_DENSE_UP_TO", 0)
+    # With V the leading vectors exactly, A V spans their images: no power step is needed.
+    X, V = with_spectrum((60, 40), np.linspace(2, 1, 40))
+    found = shrink(aslinearoperator(X), 1.5, V[:, :20])
+    assert_allclose(product(found), shrunk(X, 1.5), rtol=0, atol=1e-12)
+
+
+def test_matrix_free_shrink_widens_until_all_values_above_the_threshold_are_found(monkeypatch):
+    monkeypatch.setattr(svd, "_DENSE_UP_TO", 0)
+    X, _ = with_spectrum((90, 70), np.r_[np.linspace(20, 10, 25), np.full(45, 1e-6)])
+    found = shrink(aslinearoperator(X), 5.0)
+    # The rest is 1e-7 of the least value sought; its cube is below rounding.
+    assert_allclose(product(found), shrunk(X, 5.0), rtol=0, atol=1e-11)
+
+
+def test_matrix_free_shrink_keeps_no_more_than_max_rank(monkeypatch):
+    monkeypatch.setattr(svd, "_DENSE_UP_TO", 0)
+    X, _ = with_spectrum((60, 40), FALLING)
+    found = shrink(aslinearoperator(X), 0.0, max_rank=2)
+    assert_allclose(product(found), shrunk(X, 0.0, 2), rtol=0, atol=1e-9)
+
+
+def test_matrix_free_shrink_from_a_start_of_zeros(monkeypatch):
+    monkeypatch.setattr(svd, "_DENSE_UP_TO", 0)
+    X, _ = with_spectrum((60, 40), FALLING)
+    found = shrink(aslinearoperator(X), 2.0, np.zeros((40, 1)))
+    assert_allclose(product(found), shrunk(X, 2.0), rtol=0, atol=1e-9)
+
+
+# The leading triplets.
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("shape", DENSE)
+def test_leading_of_a_small_matrix_is_all_of_it(shape, kind):
+    X = matrix(shape)
+    # The least singular values of these are above 1e-3 of the largest: 1e-12 by the Gram matrix.
+    assert_allclose(product(leading(KINDS[kind](X), None)), X, rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize("warm", [False, True], ids=["cold", "warm"])
+def test_matrix_free_leading_finds_the_largest_triplets(warm, monkeypatch):
+    monkeypatch.setattr(svd, "_DENSE_UP_TO", 0)
+    X, V = with_spectrum((60, 40), FALLING)
+    found = leading(aslinearoperator(X), 3, V[:, :2] if warm else None)
+    assert_allclose(found.S, FALLING[:3], rtol=1e-9)
+    assert_allclose(product(found), shrunk(X, 0.0, 3), rtol=0, atol=1e-9)
+
+
+def test_matrix_free_leading_of_all_triplets_is_the_matrix(monkeypatch):
+    monkeypatch.setattr(svd, "_DENSE_UP_TO", 0)
+    X = matrix((30, 20))
+    assert_allclose(product(leading(aslinearoperator(X), None)), X, rtol=0, atol=1e-12)
+
+
+# The trace norm.
+
+
+def test_the_trace_norm_of_a_small_matrix_is_exact():
+    operator, dense = sparse_plus_low_rank()
+    expected = np.linalg.svd(dense, compute_uv=False).sum()
+    assert_allclose(trace_norm(operator, np.nan, np.array([np.nan])), expected, rtol=1e-13)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_trace_norm_of_a_large_matrix_is_bounded_from_above(seed, monkeypatch):
+    monkeypatch.setattr(svd, "_DENSE_UP_TO", 0)
+    operator, dense = sparse_plus_low_rank(seed=seed)
+    low_rank = np.linalg.norm(operator.A @ operator.B.T, "nuc")
+    rest = sum(part.toarray() for part in operator.parts)
+    bound = trace_norm(operator, low_rank, rest)
+    assert bound >= np.linalg.norm(dense, "nuc")
+    assert_allclose(bound, low_rank + np.sqrt(6) * np.linalg.norm(rest), rtol=1e-13)

@@ -107,6 +107,25 @@ class LowRank:
         S, M, N = balancing_maps(self.P, self.Q)
         return self.mapped(M, N), S, (M, N)
 
+    def centred(self) -> tuple[LowRank, tuple[float, float]]:
+        """Return the same X with offsets of mean zero, and what the mean took over from them.
+
+        It has the least |b|^2 + |c|^2 of all that differ only in the mean: a free mean.
+        """
+        if not self.bias:
+            return self, (0.0, 0.0)
+        shifts = float(self.row_offset.mean()), float(self.col_offset.mean())
+        return self.shifted(shifts), shifts
+
+    def shifted(self, shifts: tuple[float, float]) -> LowRank:
+        """Return the same X with so much moved from the offsets of rows and columns to the mean."""
+        if not self.bias:
+            return self
+        A, B = self.A.copy(), self.B.copy()
+        A[:, -1] -= A.dtype.type(shifts[0])
+        B[:, -1] -= B.dtype.type(shifts[1])
+        return replace(self, A=A, B=B, mean=self.mean + sum(shifts))
+
     def trace_norm(self) -> float:
         """Return the sum of the singular values of P Q^T."""
         return float(balancing_maps(self.P, self.Q)[0].sum())
@@ -125,6 +144,12 @@ class LowRank:
     def astype(self, dtype: Any) -> LowRank:
         """Return the same matrix with factors of another floating type."""
         return replace(self, A=self.A.astype(dtype), B=self.B.astype(dtype))
+
+    def penalty(self, alpha: float, alpha_bias: float | None = None) -> float:
+        """Return alpha / 2 (|P|^2 + |Q|^2) + alpha_bias / 2 (|b|^2 + |c|^2)."""
+        offsets = sum(float(np.dot(o, o)) for o in (self.row_offset, self.col_offset))
+        strength = alpha if alpha_bias is None else alpha_bias
+        return 0.5 * (alpha * (self.squared_norm() - offsets) + strength * offsets)
 
     def squared_norm(self) -> float:
         """Return |A|^2 + |B|^2, offsets included."""

@@ -42,31 +42,34 @@ class Penalised:
 
     Attributes
     ----------
-    alpha : float
-        Strength of the penalty, against a sum of cell losses.
     scale : float
         0 for the hinge, the noise scale for Tobit.
     n_exact : int
         Number of exact cells.
     """
 
-    alpha: float
     scale: float
     n_exact: int
 
-    def __call__(self, loss: float, squared_norm: float) -> float:
-        """Return the objective from the loss of the cells and |A|^2 + |B|^2."""
-        value = loss + 0.5 * self.alpha * squared_norm
+    def __call__(self, loss: float, penalty: float) -> float:
+        """Return the objective from the loss of the cells and the penalty."""
+        value = loss + penalty
         if self.scale == 0:
             return value
         return value / self.scale**2 + self.n_exact * np.log(np.sqrt(2 * np.pi) * self.scale)
 
 
-def objective(intervals: Intervals, model: LowRank, alpha: float, scale: float = 0.0) -> float:
-    """Return the objective of the factor model."""
+def objective(
+    intervals: Intervals,
+    model: LowRank,
+    alpha: float,
+    scale: float = 0.0,
+    alpha_bias: float | None = None,
+) -> float:
+    """Return the objective of the factor model; offsets are penalised by alpha unless told."""
     design, offset = model.seen_from_rows()
     loss, _, _ = residuals(intervals.by_row, model.A, design, offset, scale=scale)
-    return Penalised(alpha, scale, intervals.n_exact)(loss, model.squared_norm())
+    return Penalised(scale, intervals.n_exact)(loss, model.penalty(alpha, alpha_bias))
 
 
 class Gradient(NamedTuple):
@@ -129,11 +132,13 @@ def certificate(
     scale: float = 0.0,
     trace_norm: float | None = None,
     threads: int = 1,
+    alpha_bias: float | None = None,
 ) -> Certificate:
-    """Certify a model against the convex problem of the same alpha.
+    """Certify a model against the convex problem of the same alpha, mean and noise scale.
 
     The dual point is Y = min(1, alpha / |G|_op) G for the gradient G of the loss; the gap is
-    F(X) + f*(Y) - mean sum(Y) + (|Y 1|^2 + |Y^T 1|^2) / (2 alpha), the last term only with offsets.
+    F(X) + f*(Y) - mean sum(Y) + (|Y 1|^2 + |Y^T 1|^2) / (2 alpha_bias), the last term only with
+    offsets.
     """
     G = gradient(intervals, model, scale, threads)
     if trace_norm is None:
@@ -141,13 +146,15 @@ def certificate(
     norm = operator_norm(G.operator())
     shrink = 1.0 if norm <= alpha else alpha / norm
     offsets = sum(float(o @ o) for o in (model.row_offset, model.col_offset))
-    primal = G.loss + alpha * (trace_norm + 0.5 * offsets)
+    strength = alpha if alpha_bias is None else alpha_bias
+    primal = G.loss + alpha * trace_norm + 0.5 * strength * offsets
     dual = _conjugate(intervals, model, G, shrink, scale) - model.mean * shrink * (
         G.exact.sum() + G.open.sum()
     )
-    if model.bias and alpha > 0:
+    if model.bias:
         sums = [G.exact.sum(axis=a) + G.open.sum(axis=a) for a in (0, 1)]
-        dual += shrink**2 * sum(float(s @ s) for s in sums) / (2 * alpha)
+        squares = shrink**2 * sum(float(s @ s) for s in sums)
+        dual += 0.0 if squares == 0 else squares / (2 * strength) if strength > 0 else np.inf
     ratio = norm / alpha if alpha > 0 else np.inf if norm > 0 else 0.0
     return Certificate(primal, max(primal + dual, 0.0), ratio)
 

@@ -23,6 +23,7 @@ __all__ = [
 _EXACT_UP_TO = 128  # smaller side up to which a full SVD is as quick as anything
 _DENSE_UP_TO = 4_000_000  # cells up to which a matrix is worked on as a dense one
 _POWER_STEPS = 2  # passes of a warm-started subspace iteration
+_COLD_STEPS = 8  # and of one that starts at random
 _SPARE = 8  # directions carried beyond those that are asked for
 
 
@@ -80,10 +81,16 @@ def truncated_svd(A: Any, k: int, random_state: Any = None) -> SVD:
     """Return the k largest singular triplets of a matrix or LinearOperator."""
     if min(A.shape) <= max(_EXACT_UP_TO, k):
         return _dense_svd(_to_dense(A), k)
-    start = np.random.default_rng(random_state).standard_normal(min(A.shape))
-    U, S, Vt = svds(A, k=k, v0=start, solver="arpack", maxiter=100 * min(A.shape))
+    rng = np.random.default_rng(random_state)
+    size = float(np.abs(A @ rng.standard_normal((A.shape[1], 1))).max())
+    if size == 0:  # A = 0, which ARPACK does not take
+        return SVD(np.eye(A.shape[0], k), np.zeros(k), np.eye(A.shape[1], k))
+    start = rng.standard_normal(min(A.shape))
+    # ARPACK works with the squares of the singular values: keep them near 1.
+    scaled = A * (1 / size)
+    U, S, Vt = svds(scaled, k=k, v0=start, solver="arpack", maxiter=100 * min(A.shape))
     order = np.argsort(-S)
-    return SVD(U[:, order], S[order], Vt[order].T)
+    return SVD(U[:, order], size * S[order], Vt[order].T)
 
 
 def operator_norm(A: Any) -> float:
@@ -135,7 +142,8 @@ def shrink(
         found = _above(_to_dense(A), threshold)
     else:
         found = _subspace_above(A, threshold, warm, most)
-    kept = min(int((found.S > threshold).sum()), most)
+    # What exceeds the threshold only by rounding is zero.
+    kept = min(int((found.S > threshold * (1 + 1e-12)).sum()), most)
     return SVD(found.U[:, :kept], found.S[:kept] - threshold, found.V[:, :kept])
 
 
@@ -149,7 +157,8 @@ def leading(A: Any, k: int | None, warm: NDArray | None = None) -> SVD:
     V = np.empty((A.shape[1], 0)) if warm is None else warm
     width = min((k or min(A.shape)) + _SPARE, *A.shape)
     fresh = np.random.default_rng(0).standard_normal((A.shape[1], max(width - V.shape[1], 0)))
-    found = _power_steps(A, np.column_stack([V, fresh])[:, :width])
+    steps = _COLD_STEPS if warm is None else _POWER_STEPS
+    found = _power_steps(A, np.column_stack([V, fresh])[:, :width], steps)
     return SVD(found.U[:, :k], found.S[:k], found.V[:, :k])
 
 
@@ -189,15 +198,17 @@ def _subspace_above(A: Any, threshold: float, warm: NDArray | None, most: int) -
     while True:
         width = min(V.shape[1] + max(_SPARE, V.shape[1] // 2), *A.shape)
         fresh = rng.standard_normal((A.shape[1], width - V.shape[1]))
-        found = _power_steps(A, np.column_stack([V, fresh]))
+        found = _power_steps(
+            A, np.column_stack([V, fresh]), _POWER_STEPS if V.size else _COLD_STEPS
+        )
         if found.S[-1] <= threshold or width >= min(most + _SPARE, *A.shape):
             return found
         V = found.V
 
 
-def _power_steps(A: Any, V: NDArray) -> SVD:
+def _power_steps(A: Any, V: NDArray, steps: int) -> SVD:
     """Return the best triplets within the span that a few power steps from V reach."""
-    for _ in range(_POWER_STEPS):
+    for _ in range(steps):
         Q, _ = np.linalg.qr(A @ V)
         V = A.T @ Q
     V, R = np.linalg.qr(V)  # A^T Q = V R, so Q^T A = R^T V^T

@@ -73,9 +73,9 @@ class CompletionEstimator(
         """Return how many exact cells a row needs to be determined by the data."""
         return 1
 
-    def _row_alpha(self) -> float:
+    def _row_penalty(self) -> dict[str, Any]:
         """Return the penalty under which new rows are solved for."""
-        return self.alpha
+        return {"alpha": self.alpha}
 
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any = None) -> Self:
@@ -222,9 +222,8 @@ class CompletionEstimator(
     def _solve_new_rows(self, intervals: Intervals) -> LowRank:
         model = self._model(intervals.shape[0])
         side = intervals.treat(self.clipped).astype(model.A.dtype).by_row
-        return solve_rows(
-            side, model, self._row_alpha(), self.scale_, effective_n_jobs(self.n_jobs)
-        )
+        threads = effective_n_jobs(self.n_jobs)
+        return solve_rows(side, model, scale=self.scale_, threads=threads, **self._row_penalty())
 
     def transform(self, X: Any) -> NDArray:
         """Restore a table, solving for its rows with the fitted column factors.

@@ -113,9 +113,9 @@ class ExactCMC(CompletionEstimator):
             on_sweep=on_sweep,
         )
 
-    def _row_alpha(self) -> float:
+    def _row_penalty(self) -> dict[str, Any]:
         # A ridge so small that the cells of a new row are met to about nine digits.
-        return 1e-9 * float(self.singular_values_.max(initial=0.0)) or 1.0
+        return {"alpha": 1e-9 * float(self.singular_values_.max(initial=0.0)) or 1.0}
 
     def _certify(self, intervals: Intervals, solution: Solution) -> dict[str, Any]:
         _, S, _ = solution.model.balanced()

@@ -50,8 +50,10 @@ class FroCMC(CompletionEstimator):
     alpha : float, default=0.1
         Strength of the penalty, against a sum of cell losses.
     bias : bool, default=False
-        Whether to add a mean and row and column offsets, penalised like the factors:
+        Whether to add a mean and penalised row and column offsets:
         :math:`x_{ij} = \mu + b_i + c_j + p_i^T q_j`.
+    alpha_bias : float or None, default=None
+        Strength of the penalty on the offsets; None is ``alpha``. The mean is not penalised.
     init : {"random", "svd"}, default="random"
         The start: beyond the limits with a random perturbation, or the leading singular vectors of
         the table with clipped cells at their limit and missing cells at the mean.
@@ -124,6 +126,7 @@ class FroCMC(CompletionEstimator):
         "clipped": [StrOptions(set(CLIPPED_MODES))],
         "alpha": [Interval(Real, 0, None, closed="left")],
         "bias": ["boolean"],
+        "alpha_bias": [Interval(Real, 0, None, closed="left"), None],
         "init": [StrOptions({"random", "svd"})],
         "random_state": ["random_state"],
         "warm_start": ["boolean"],
@@ -138,6 +141,7 @@ class FroCMC(CompletionEstimator):
         clipped: str = "hinge",
         alpha: float = 0.1,
         bias: bool = False,
+        alpha_bias: float | None = None,
         init: str = "random",
         max_iter: int = 300,
         tol: float = 1e-6,
@@ -152,6 +156,7 @@ class FroCMC(CompletionEstimator):
         self.clipped = clipped
         self.alpha = alpha
         self.bias = bias
+        self.alpha_bias = alpha_bias
         self.init = init
         self.max_iter = max_iter
         self.tol = tol
@@ -164,6 +169,7 @@ class FroCMC(CompletionEstimator):
         start, scale = self._start(intervals)
         return minimise(
             *(intervals, start, self.alpha),
+            alpha_bias=self.alpha_bias,
             scale=scale,
             max_iter=self.max_iter,
             tol=self.tol,
@@ -190,12 +196,16 @@ class FroCMC(CompletionEstimator):
     def _rank_to_fit(self) -> int:
         return int(self.n_components)
 
+    def _row_penalty(self) -> dict[str, Any]:
+        return {"alpha": self.alpha, "alpha_bias": self.alpha_bias}
+
     def _certify(self, intervals: Intervals, solution: Solution) -> dict[str, Any]:
         singular_values = solution.model.balanced()[1]
         proof = certificate(
             *(intervals, solution.model, self.alpha, solution.scale),
             trace_norm=float(singular_values.sum()),
             threads=effective_n_jobs(self.n_jobs),
+            alpha_bias=self.alpha_bias,
         )
         gap = proof.gap / (solution.scale**2 or 1.0)
         return {"singular_values_": singular_values, "gap_": gap}

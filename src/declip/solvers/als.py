@@ -4,7 +4,8 @@ Each sweep is a safeguarded Newton step of every row (`declip.kernels.half_sweep
 never rises. Two things make it fast, and neither can make it rise:
 
 - after each sweep P and Q are balanced, P Q^T = U S V^T -> U sqrt(S), V sqrt(S), which lowers the
-  penalty at the same fit and rotates the factors so that they no longer work against each other;
+  penalty at the same fit and rotates the factors so that they no longer work against each other
+  (offsets are centred likewise, which leaves the mean free);
 - the next sweep starts from a point extrapolated along the last step (Nesterov). If it ends higher
   than before, it is thrown away and a plain sweep is made instead.
 """
@@ -89,12 +90,13 @@ class _Descent:
 
     intervals: Intervals
     alpha: float
+    alpha_bias: float | None
     scale: float
     threads: int
 
     def point(self, model: LowRank, loss: float) -> _Point:
-        penalised = Penalised(self.alpha, self.scale, self.intervals.n_exact)
-        return _Point(model, loss, penalised(loss, model.squared_norm()))
+        penalised = Penalised(self.scale, self.intervals.n_exact)
+        return _Point(model, loss, penalised(loss, model.penalty(self.alpha, self.alpha_bias)))
 
     def evaluate(self, model: LowRank) -> _Point:
         design, offset = model.seen_from_rows()
@@ -108,7 +110,7 @@ class _Descent:
     def half(self, side: Cells, model: LowRank) -> tuple[LowRank, float]:
         steps = _CG_STEPS if model.A.shape[1] >= _CG_FROM else 0
         return _half_sweep(
-            *(side, model, self.alpha, self.scale),
+            *(side, model, self.alpha, self.alpha_bias, self.scale),
             inner_steps=_INNER_STEPS,
             cg_steps=steps,
             threads=self.threads,
@@ -122,7 +124,7 @@ class _Descent:
         """Fit the noise scale; the objective never rises."""
         self.scale, loss = fit_scale(
             *(self.intervals, point.model, self.scale, point.loss),
-            penalty=0.5 * self.alpha * point.model.squared_norm(),
+            penalty=point.model.penalty(self.alpha, self.alpha_bias),
             threads=self.threads,
         )
         return self.point(point.model, loss)
@@ -137,25 +139,37 @@ def settling_unit(intervals: Intervals, first: float, now: float, scale: float) 
 
 
 def _half_sweep(
-    side: Cells, model: LowRank, alpha: float, scale: float, **how: float
+    side: Cells,
+    model: LowRank,
+    alpha: float,
+    alpha_bias: float | None,
+    scale: float,
+    **how: float,
 ) -> tuple[LowRank, float]:
     """Improve the rows of ``model`` with its columns fixed; return it and the loss of the cells."""
     design, offset = model.seen_from_rows()
     A = model.A.copy()
     ridge = np.full(A.shape[1], alpha, A.dtype)
+    if model.bias and alpha_bias is not None:
+        ridge[-1] = alpha_bias
     loss = kernels.half_sweep(side, A, design, offset, ridge, scale=scale, **how)  # type: ignore[arg-type]
     return replace(model, A=A), loss
 
 
 def solve_rows(
-    side: Cells, model: LowRank, alpha: float, scale: float = 0.0, threads: int = 1
+    side: Cells,
+    model: LowRank,
+    alpha: float,
+    scale: float = 0.0,
+    threads: int = 1,
+    alpha_bias: float | None = None,
 ) -> LowRank:
     """Minimise over the rows of ``model``, to rounding, with its columns fixed.
 
     A convex problem for each row, so the start does not matter (if alpha > 0).
     """
     return _half_sweep(
-        side, model, alpha, scale, inner_steps=100, inner_tol=1e-18, threads=threads
+        side, model, alpha, alpha_bias, scale, inner_steps=100, inner_tol=1e-18, threads=threads
     )[0]
 
 
@@ -164,6 +178,7 @@ def minimise(
     start: LowRank,
     alpha: float,
     *,
+    alpha_bias: float | None = None,
     scale: float = 0.0,
     max_iter: int = 200,
     tol: float = 1e-6,
@@ -179,8 +194,8 @@ def minimise(
         The observed cells.
     start : LowRank
         Where to begin; also fixes the rank and whether there are offsets.
-    alpha : float
-        Strength of the penalty.
+    alpha, alpha_bias : float
+        Strength of the penalty, and of that on offsets (by default the same).
     scale : float
         0 for the hinge; a positive number starts Tobit, which then estimates the scale.
     max_iter, tol : int, float
@@ -193,7 +208,7 @@ def minimise(
     polish : bool
         Whether to end with the rows solved to rounding, as `solve_rows` does for new ones.
     """
-    descent = _Descent(intervals, alpha, scale, threads)
+    descent = _Descent(intervals, alpha, alpha_bias, scale, threads)
     now = descent.evaluate(start)
     before, momentum = now.model, 0
     history = [now.value]
@@ -206,7 +221,9 @@ def minimise(
             new = descent.sweep(now.model)
         before, now, momentum = now.model, new, momentum + 1
         model, _, maps = now.model.balanced()
-        before, now = before.mapped(*maps), descent.point(model, now.loss)
+        model, shifts = model.centred()
+        before = before.mapped(*maps).shifted(shifts)
+        now = descent.point(model, now.loss)
         if scale > 0:
             now = descent.update_scale(now)
         unit = settling_unit(intervals, history[0], now.value, scale)
@@ -214,10 +231,11 @@ def minimise(
         history.append(now.value)
         stopped = on_sweep(Solution(now.model, np.array(history), False, descent.scale))
     if polish:
-        rows = solve_rows(intervals.by_row, now.model, alpha, descent.scale, threads)
+        rows = solve_rows(intervals.by_row, now.model, alpha, descent.scale, threads, alpha_bias)
         polished = descent.evaluate(rows)
         if polished.value <= now.value:
             now = polished
             history[-1] = now.value
+            unit = settling_unit(intervals, history[0], now.value, scale)
     converged = settled >= _SETTLED_SWEEPS
     return Solution(now.model, np.array(history), converged, descent.scale, stopped, unit)

@@ -43,8 +43,8 @@ class _Problem:
 
     def value(self, model: LowRank, trace_norm: float) -> float:
         """Return f(X) + alpha |X|_tr, for Tobit as a negative log-likelihood."""
-        objective = Penalised(self.alpha, self.scale, self.intervals.n_exact)
-        return objective(self.gradient(model).loss, 2 * trace_norm)
+        objective = Penalised(self.scale, self.intervals.n_exact)
+        return objective(self.gradient(model).loss, self.alpha * trace_norm)
 
     def is_optimal(self, model: LowRank, tol: float) -> bool:
         """Say whether the duality gap is at most tol of the objective."""
