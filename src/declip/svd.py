@@ -23,7 +23,7 @@ __all__ = [
 _EXACT_UP_TO = 128  # smaller side up to which a full SVD is as quick as anything
 _DENSE_UP_TO = 4_000_000  # cells up to which a matrix is worked on as a dense one
 _POWER_STEPS = 2  # passes of a warm-started subspace iteration
-_COLD_STEPS = 8  # and of one that starts at random
+_COLD_STEPS = 5  # and of one that starts at random
 _SPARE = 8  # directions carried beyond those that are asked for
 
 
@@ -169,10 +169,12 @@ def _dense_svd(A: NDArray, k: int) -> SVD:
 
 def _above(A: NDArray, threshold: float) -> SVD:
     """Return the triplets of a dense matrix above a threshold, and perhaps some more."""
-    found = _gram_svd(A, 1e-5)
-    # Too small a threshold for the Gram matrix: triplets that matter may have been left out.
-    exact = len(found.S) > 0 and threshold < 1e-5 * found.S[0]
-    return _dense_svd(A, min(A.shape)) if exact else found
+    if min(A.shape) > _EXACT_UP_TO:
+        found = _gram_svd(A, 1e-5)
+        # Were the threshold smaller, triplets that matter might have been left out.
+        if len(found.S) == 0 or threshold >= 1e-5 * found.S[0]:
+            return found
+    return _dense_svd(A, min(A.shape))
 
 
 def _gram_svd(A: NDArray, share: float) -> SVD:
@@ -185,7 +187,9 @@ def _gram_svd(A: NDArray, share: float) -> SVD:
         U, S, V = _gram_svd(A.T, share)
         return SVD(V, S, U)
     if len(A) <= _EXACT_UP_TO:
-        return _dense_svd(A, len(A))
+        U, S, V = _dense_svd(A, len(A))
+        k = int((S > share * S[0]).sum())
+        return SVD(U[:, :k], S[:k], V[:, :k])
     squares, U = np.linalg.eigh(A @ A.T)
     kept = np.flatnonzero(squares > max(squares[-1], 0.0) * share**2)[::-1]
     U, S = U[:, kept], np.sqrt(squares[kept])

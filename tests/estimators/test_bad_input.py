@@ -12,15 +12,30 @@ from numpy.testing import assert_array_equal, assert_equal
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
-from declip import FroCMC, Intervals
+from declip import DTrCMC, ExactCMC, FroCMC, Intervals, TrCMC
 
 NAN, INF = np.nan, np.inf
 CEILING = 4.0
-ESTIMATORS = [FroCMC(n_components=2, ceiling=CEILING, random_state=0)]
+FACTORS = [FroCMC(n_components=2, ceiling=CEILING, random_state=0)]
+ESTIMATORS = [
+    *FACTORS,
+    TrCMC(ceiling=CEILING, tol=1e-3),
+    TrCMC(ceiling=CEILING, tol=1e-3, solver="factored"),
+    ExactCMC(ceiling=CEILING, tol=1e-2),
+    DTrCMC(ceiling=CEILING, max_iter=10, tol=1.0),  # counts as settled, and is silent
+]
 
-each_estimator = pytest.mark.parametrize(
-    "estimator", ESTIMATORS, ids=lambda estimator: type(estimator).__name__
-)
+
+def name_of(estimator):
+    return (
+        type(estimator).__name__
+        + " " * hasattr(estimator, "solver")
+        + getattr(estimator, "solver", "")
+    )
+
+
+each_estimator = pytest.mark.parametrize("estimator", ESTIMATORS, ids=name_of)
+each_with_factors = pytest.mark.parametrize("estimator", FACTORS, ids=name_of)
 each_reader = pytest.mark.parametrize("method", ["transform", "predict", "score"])
 
 _rng = np.random.default_rng(0)
@@ -165,8 +180,17 @@ def test_below_the_floor_the_remedy_is_to_lower_it(estimator):
         clone(estimator).set_params(floor=0.0).fit(table)
 
 
-@each_estimator
-@pytest.mark.parametrize("clipped", ["hinge", "tobit", "missing"])
+@pytest.mark.parametrize(
+    ("estimator", "clipped"),
+    [
+        *((estimator, mode) for estimator in ESTIMATORS for mode in ("hinge", "missing")),
+        *(
+            (estimator, "tobit")
+            for estimator in ESTIMATORS
+            if isinstance(estimator, FroCMC | TrCMC)
+        ),
+    ],
+)
 def test_a_table_that_is_clipped_throughout_is_refused_with_the_count(estimator, clipped):
     model = clone(estimator).set_params(clipped=clipped)
     with refuses(ValueError, "All 12 observed cells are clipped", "Are ceiling and floor right?"):
@@ -267,7 +291,7 @@ def test_limits_by_row_do_not_fit_new_rows_and_the_error_says_how_to_give_them(e
 # Parameters
 
 
-@each_estimator
+@each_with_factors
 @pytest.mark.parametrize("rank", [0, -1, 2.0, "2", None])
 def test_a_rank_that_is_no_positive_integer_is_refused(estimator, rank):
     message = f"'n_components' parameter of {type(estimator).__name__} must be an int"
@@ -280,7 +304,7 @@ def test_a_rank_of_true_is_refused():
         FroCMC(True).fit(X)
 
 
-@each_estimator
+@each_with_factors
 @pytest.mark.parametrize("rank", [7, 100])
 def test_a_rank_above_the_smaller_side_is_refused_with_the_shape(estimator, rank):
     message = ["n_components", "from 1 to 6", "smaller side of the (12, 6) table", f"got {rank}"]
@@ -288,7 +312,7 @@ def test_a_rank_above_the_smaller_side_is_refused_with_the_shape(estimator, rank
         clone(estimator).set_params(n_components=rank).fit(X)
 
 
-@each_estimator
+@each_with_factors
 def test_a_rank_that_does_not_fit_is_refused_before_it_is_warned_about(estimator):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -448,11 +472,19 @@ FAILURES = {
     "a limit of a wrong shape": (X[:, :4], {"ceiling": np.full(3, CEILING)}),
     "an intervals table": (Intervals.from_bounds(np.zeros((3, 4)), np.full((3, 4), INF)), {}),
 }
+each_failure = pytest.mark.parametrize(
+    ("estimator", "table", "params"),
+    [
+        pytest.param(estimator, table, params, id=f"{name_of(estimator)}-{name}")
+        for estimator in ESTIMATORS
+        for name, (table, params) in FAILURES.items()
+        if params.keys() <= estimator.get_params().keys()
+    ],
+)
 
 
-@each_estimator
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize(("table", "params"), FAILURES.values(), ids=FAILURES)
+@each_failure
 def test_a_failed_fit_keeps_the_last_one(estimator, table, params):
     model = clone(estimator).fit(FRAME)
     before, restored = dict(vars(model)), model.transform(FRAME)
@@ -471,9 +503,8 @@ def test_an_interrupted_fit_keeps_the_last_one(estimator, error):
     assert_equal(vars(model.set_callbacks()), before)
 
 
-@each_estimator
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize(("table", "params"), FAILURES.values(), ids=FAILURES)
+@each_failure
 def test_a_failed_first_fit_leaves_the_model_unfitted_and_usable(estimator, table, params):
     model = clone(estimator)
     fails(model, table, **params)
@@ -529,7 +560,7 @@ def test_empty_columns_are_named_by_their_labels(estimator):
     assert text.startswith("1 column ('item 7') without any observed cell")
 
 
-@each_estimator
+@each_with_factors
 def test_rows_with_fewer_exact_cells_than_the_rank_are_named_with_the_remedy(estimator):
     table = WIDE.copy()
     table[5, :] = CEILING
@@ -539,7 +570,7 @@ def test_rows_with_fewer_exact_cells_than_the_rank_are_named_with_the_remedy(est
     assert "Lower n_components, raise alpha" in text
 
 
-@each_estimator
+@each_with_factors
 def test_columns_with_fewer_exact_cells_than_the_rank_are_named(estimator):
     table = WIDE.copy()
     table[1:, 3] = NAN

@@ -16,7 +16,7 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from declip import FroCMC, Intervals
+from declip import DTrCMC, ExactCMC, FroCMC, Intervals, TrCMC
 
 CHECKED = [
     FroCMC(n_components=1),
@@ -27,15 +27,52 @@ CHECKED = [
     FroCMC(n_components=2, clipped="tobit", bias=True, init="svd"),
     FroCMC(n_components=1, clipped="value", warm_start=True),
     FroCMC(n_components=1, clipped="missing", n_jobs=2),
+    TrCMC(),
+    TrCMC(solver="factored"),
+    TrCMC(clipped="tobit"),
+    ExactCMC(),
+    DTrCMC(max_iter=30),
 ]
 
 CEILING = 4.0
-ESTIMATORS = [FroCMC(n_components=2, ceiling=CEILING, random_state=0)]
+FACTORS = [FroCMC(n_components=2, ceiling=CEILING, random_state=0)]
+ESTIMATORS = [
+    *FACTORS,
+    TrCMC(ceiling=CEILING),
+    TrCMC(ceiling=CEILING, solver="factored"),
+    ExactCMC(ceiling=CEILING, tol=1e-3),
+    DTrCMC(ceiling=CEILING, max_iter=20),
+]
 MODES = ["hinge", "tobit", "value", "missing"]
 
-each_estimator = pytest.mark.parametrize(
-    "estimator", ESTIMATORS, ids=lambda estimator: type(estimator).__name__
+
+def name_of(estimator):
+    return (
+        type(estimator).__name__
+        + " " * hasattr(estimator, "solver")
+        + getattr(estimator, "solver", "")
+    )
+
+
+each_estimator = pytest.mark.parametrize("estimator", ESTIMATORS, ids=name_of)
+each_with_factors = pytest.mark.parametrize("estimator", FACTORS, ids=name_of)
+each_with_alpha = pytest.mark.parametrize(
+    "estimator", [e for e in ESTIMATORS if hasattr(e, "alpha")], ids=name_of
 )
+each_that_falls = pytest.mark.parametrize(  # the trace norm of ExactCMC need not fall
+    "estimator", [e for e in ESTIMATORS if not isinstance(e, ExactCMC)], ids=name_of
+)
+each_with_mode = pytest.mark.parametrize(
+    ("estimator", "clipped"),
+    [
+        pytest.param(e, mode, id=f"{name_of(e)}-{mode}")
+        for e in ESTIMATORS
+        for mode in MODES
+        if mode != "tobit" or isinstance(e, FroCMC | TrCMC)
+    ],
+)
+
+pytestmark = pytest.mark.filterwarnings("ignore:DTrCMC stopped after 20 sweeps")
 
 
 def simulated(shape=(40, 12), rank=2, noise=0.0, missing=0.1, seed=0):
@@ -102,7 +139,7 @@ def test_a_clone_carries_an_array_of_limits():
     assert twin.ceiling is not limits
 
 
-@each_estimator
+@each_with_alpha
 def test_set_params_counts_at_the_next_fit(estimator):
     one = clone(estimator).fit(X).set_params(alpha=2.0).fit(X)
     other = clone(estimator).set_params(alpha=2.0).fit(X)
@@ -148,8 +185,7 @@ def test_the_restored_table_is_not_the_table_that_was_given(estimator):
     assert not np.shares_memory(clone(estimator).fit_transform(X), X)
 
 
-@each_estimator
-@pytest.mark.parametrize("clipped", MODES)
+@each_with_mode
 def test_a_second_fit_is_identical_bit_for_bit(estimator, clipped):
     model = clone(estimator).set_params(clipped=clipped).fit(X)
     first = fitted_state(model)
@@ -162,7 +198,7 @@ def test_another_table_leaves_no_trace_in_the_next_fit(estimator):
     np.testing.assert_equal(fitted_state(model), fitted_state(clone(estimator).fit(X[:30, :9])))
 
 
-@each_estimator
+@each_with_factors
 @pytest.mark.parametrize("clipped", MODES)
 @pytest.mark.parametrize("bias", [False, True])
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -174,14 +210,14 @@ def test_a_warm_start_begins_where_the_last_fit_ended(estimator, clipped, bias):
     assert model.objective_ < ended
 
 
-@each_estimator
+@each_that_falls
 def test_without_warm_start_the_last_fit_does_not_count(estimator):
     model = clone(estimator).fit(X)
     start = model.history_[0]
     assert model.fit(X).history_[0] == start > model.objective_
 
 
-@each_estimator
+@each_with_factors
 @pytest.mark.parametrize("change", [{"n_components": 3}, {"bias": True}])
 def test_a_warm_start_with_another_model_begins_anew(estimator, change):
     warm = clone(estimator).set_params(warm_start=True).fit(X).set_params(**change).fit(X)
@@ -224,7 +260,7 @@ def test_a_pipeline_transforms_new_rows(estimator):
     assert_array_equal(pipeline.transform(X[30:]), expected)
 
 
-@each_estimator
+@each_with_factors
 def test_a_grid_search_on_score_finds_the_rank(estimator):
     # Noise of a tenth of the spread: rank 1 misses half of the variance, rank 6 fits the noise.
     table = simulated((60, 20), rank=2, noise=0.15, seed=1)
@@ -371,7 +407,7 @@ def test_callbacks_get_an_estimator_that_is_ready_for_use(estimator):
     assert_allclose(early.predict([3, 4], [0, 1]), early.reconstruct()[[3, 4], [0, 1]], rtol=1e-13)
 
 
-@each_estimator
+@each_that_falls
 def test_the_estimator_of_an_early_sweep_stays_as_it_was(estimator):
     seen = Recorder()
     clone(estimator).set_callbacks(seen).fit(X)

@@ -47,7 +47,7 @@ class DTrCMC(CompletionEstimator):
     max_iter : int, default=1000
         Steps at most.
     tol : float, default=1e-6
-        It counts as converged if the last step lowered the objective by at most this share.
+        It counts as converged if the last ten steps lowered the objective by at most this share.
     n_jobs : int or None, default=None
         Threads; None is 1, -1 all.
     verbose : int, default=0
@@ -69,9 +69,11 @@ class DTrCMC(CompletionEstimator):
     n_features_in_, feature_names_in_
         Columns of the table and their names.
 
-    Notes ----- Algorithm 1 of Teshima et al. (AAAI 2019), with floors and limits that vary: the
-    iterate with the lowest true objective is returned. On sparse ratings, unobserved cells decay
-    from the start only slowly, so that the result depends on the number of steps.
+    Notes
+    -----
+    Algorithm 1 of Teshima et al. (AAAI 2019), with floors and limits that vary: the iterate with
+    the lowest true objective is returned. On sparse ratings, unobserved cells decay from the start
+    only slowly, so that the result depends on the number of steps.
 
     Examples
     --------
@@ -142,4 +144,11 @@ class DTrCMC(CompletionEstimator):
 
     def _certify(self, intervals: Intervals, solution: Solution) -> dict[str, Any]:
         _, S, _ = solution.model.balanced()
-        return {"singular_values_": S, "rank_": int((S > 0).sum())}
+        return {"singular_values_": S[S > 0], "rank_": int((S > 0).sum())}
+
+    def _not_converged(self, solution: Solution) -> str:
+        return (
+            f"DTrCMC stopped after {solution.n_iter} steps before it had settled: the last ten "
+            f"lowered the objective by more than tol = {self.tol:g} of itself. Raise max_iter, or "
+            "accept a larger tol."
+        )

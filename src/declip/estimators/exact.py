@@ -115,14 +115,15 @@ class ExactCMC(CompletionEstimator):
 
     def _row_penalty(self) -> dict[str, Any]:
         # A ridge so small that the cells of a new row are met to about nine digits.
-        return {"alpha": 1e-9 * float(self.singular_values_.max(initial=0.0)) or 1.0}
+        largest = float((self.components_**2).sum(axis=1).max())  # singular value
+        return {"alpha": 1e-9 * largest or 1.0}
 
     def _certify(self, intervals: Intervals, solution: Solution) -> dict[str, Any]:
         _, S, _ = solution.model.balanced()
         proof = solution.proof
         assert isinstance(proof, Bracket)
         return {
-            "singular_values_": S,
+            "singular_values_": S[S > 0],
             "rank_": int((S > 0).sum()),
             "gap_": proof.gap,
             "primal_residual_": proof.primal_residual,

@@ -15,7 +15,7 @@ from declip.estimators.base import SHARED_CONSTRAINTS, CompletionEstimator
 from declip.intervals import CLIPPED_MODES, Intervals
 from declip.lowrank import LowRank
 from declip.objective import certificate, largest_alpha
-from declip.solvers import Solution, factored, proximal, start_scale
+from declip.solvers import Solution, factored, proximal, scale_at_zero, start_scale
 
 __all__ = ["TrCMC", "trace_path"]
 
@@ -62,7 +62,7 @@ class TrCMC(CompletionEstimator):
     Attributes
     ----------
     row_factors_, components_ : ndarray of shape (n_samples, rank_) and (rank_, n_features)
-        Factors U sqrt(S) and sqrt(S) V^T of the matrix.
+        Factors U sqrt(S) and sqrt(S) V^T of the matrix (for rank 0 one column of zeros).
     singular_values_ : ndarray of shape (rank_,)
         Singular values, largest first.
     rank_ : int
@@ -73,7 +73,7 @@ class TrCMC(CompletionEstimator):
     objective_, history_, n_iter_ : float, ndarray, int
         The objective, its lowest value so far after each iteration, and their number.
     converged_ : bool
-        Whether the gap is at most ``tol`` of the objective.
+        Whether the gap is at most ``tol`` of the penalised loss.
     scale_ : float
         Noise scale of "tobit", else 0.
     row_offset_, column_offset_, mean_, has_offsets_
@@ -168,7 +168,7 @@ class TrCMC(CompletionEstimator):
             threads=effective_n_jobs(self.n_jobs),
         )
         return {
-            "singular_values_": S,
+            "singular_values_": S[S > 0],
             "rank_": int((S > 0).sum()),
             "gap_": proof.gap / (solution.scale**2 or 1.0),
         }
@@ -219,7 +219,7 @@ def trace_path(
     model = TrCMC(**{**params, "warm_start": True})
     model._validate_params()
     intervals = model._read(X, reset=True)
-    penalties = _penalties(alphas, intervals.treat(model.clipped), n_alphas, ratio)
+    penalties = _penalties(alphas, intervals.treat(model.clipped), model.clipped, n_alphas, ratio)
     fitted: list[TrCMC] = []
     for alpha in penalties:
         model.set_params(alpha=float(alpha)).fit(intervals)
@@ -228,9 +228,12 @@ def trace_path(
 
 
 def _penalties(
-    alphas: ArrayLike | None, intervals: Intervals, n_alphas: int, ratio: float
+    alphas: ArrayLike | None, intervals: Intervals, clipped: str, n_alphas: int, ratio: float
 ) -> NDArray[np.float64]:
     if alphas is not None:
         return np.sort(np.atleast_1d(np.asarray(alphas, np.float64)))[::-1]
-    top = largest_alpha(intervals)
+    scale = 0.0
+    if clipped == "tobit" and intervals.n_open:
+        scale = scale_at_zero(intervals, start_scale(intervals))
+    top = largest_alpha(intervals, scale)
     return top * np.geomspace(1.0, ratio, n_alphas)

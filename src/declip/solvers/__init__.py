@@ -2,6 +2,7 @@
 
 from declip.solvers.als import Solution, minimise, solve_rows
 from declip.solvers.exact import Bracket, minimum_trace_norm
+from declip.solvers.noise import scale_at_zero
 from declip.solvers.start import constant_model, start_model, start_scale
 from declip.solvers.subgradient import Limits, subgradient_descent
 from declip.solvers.trace import factored, proximal
@@ -15,6 +16,7 @@ __all__ = [
     "minimise",
     "minimum_trace_norm",
     "proximal",
+    "scale_at_zero",
     "solve_rows",
     "start_model",
     "start_scale",

@@ -8,7 +8,7 @@ from declip.intervals import Intervals
 from declip.kernels import interval_loss
 from declip.lowrank import LowRank
 
-__all__ = ["fit_scale"]
+__all__ = ["fit_scale", "scale_at_zero"]
 
 _EM_STEPS = 3
 
@@ -52,3 +52,16 @@ def fit_scale(
         if abs(scale - last) <= 1e-3 * last:
             break
     return scale, float(exact + cell.value.sum())
+
+
+def scale_at_zero(intervals: Intervals, scale: float) -> float:
+    """Return the noise scale that fits best if X = 0, from a first guess."""
+    zero, side = LowRank.zero(intervals.shape, intervals.dtype), intervals.by_row
+    exact = 0.5 * float(np.sum(side.value.astype(np.float64) ** 2))
+    for _ in range(50):
+        cell = interval_loss(np.zeros(len(side.lower)), side.lower, side.upper, scale=scale)
+        last, loss = scale, exact + float(cell.value.sum())
+        scale, _ = fit_scale(intervals, zero, scale, loss, penalty=0.0)
+        if abs(scale - last) <= 1e-10 * last:
+            break
+    return scale

@@ -18,13 +18,13 @@ from declip.lowrank import LowRank
 from declip.objective import Gradient, Penalised, certificate, gradient
 from declip.solvers.als import Solution, minimise
 from declip.solvers.noise import fit_scale
-from declip.svd import SVD, shrink
+from declip.svd import SVD, shrink, truncated_svd
 
 __all__ = ["factored", "proximal"]
 
 _CONTINUATION = 0.7  # the paper's factor from one penalty to the next
 _CHECK_EVERY = 5  # iterations between two certificates
-_STAGE = 10  # sweeps between two certificates of the factored form
+_STAGE = 5  # sweeps between two certificates of the factored form
 _FIRST_RANK = 16  # factors to begin with
 
 
@@ -106,7 +106,9 @@ def proximal(
         uphill = _difference_inner(Y, new, X) > 0
         before, X, momentum = X, new, 1.0 if uphill else faster
         check = level == alpha and len(history) % _CHECK_EVERY == 0
-        level = max(alpha, _CONTINUATION * level)
+        level = _CONTINUATION * level
+        if level <= max(alpha, 1e-6 * first_alpha):
+            level = alpha
         if problem.scale > 0 and len(history) % _CHECK_EVERY == 0:
             problem.update_scale(X, found.S.sum())
             momentum = 1.0
@@ -170,13 +172,14 @@ def factored(
 def _widened(problem: _Problem, model: LowRank) -> LowRank:
     """Return the model with the directions added in which a higher rank would pay."""
     most = min(*model.shape, problem.max_rank or min(model.shape))
-    room = min(most - model.rank, max(_FIRST_RANK, model.rank // 2))
+    room = min(most - model.rank, max(_FIRST_RANK, model.rank // 4))
     if room <= 0:
         return model
-    found = shrink(problem.gradient(model).operator(), problem.alpha, None, room)
-    weight = np.sqrt(found.S)
-    A = np.column_stack([model.A, found.U * weight]).astype(model.A.dtype)
-    B = np.column_stack([model.B, -found.V * weight]).astype(model.B.dtype)
+    # Exact triplets: the spectrum is dense near alpha, where power steps would miss directions.
+    U, S, V = truncated_svd(problem.gradient(model).operator(), room, 0)
+    weight = np.sqrt(np.maximum(S - problem.alpha, 0))[S > problem.alpha]
+    A = np.column_stack([model.A, U[:, : len(weight)] * weight]).astype(model.A.dtype)
+    B = np.column_stack([model.B, -V[:, : len(weight)] * weight]).astype(model.B.dtype)
     return replace(model, A=A, B=B)
 
 

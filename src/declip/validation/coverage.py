@@ -34,7 +34,12 @@ def warn_about_coverage(
             "known there, and what is filled in is only the middle of the model.",
         )
     few = ~empty & (exact < rank)
-    if few.any():
+    if few.any() and rank == 1:
+        warn_user(
+            f"{_named(axis, np.flatnonzero(few), labels)} without an exact cell: only limits are "
+            "known there. Read what is restored there with care."
+        )
+    elif few.any():
         warn_user(
             f"{_named(axis, np.flatnonzero(few), labels)} with fewer exact cells than the rank "
             f"{rank}: not determined by the data alone. Lower n_components, raise alpha, or read "
