@@ -81,6 +81,8 @@ class FroCMC(CompletionEstimator):
         Offsets; zero without ``bias``.
     mean_ : float
         Constant term; zero without ``bias``.
+    has_offsets_ : bool
+        Whether there are offsets: ``bias`` at the time of the fit.
     scale_ : float
         Noise scale of "tobit", else 0.
     singular_values_ : ndarray of shape (n_components,)
@@ -103,7 +105,9 @@ class FroCMC(CompletionEstimator):
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Column names, if they were all strings.
 
-    Notes ----- This is Fro-CMC of Teshima, Xu, Sato and Sugiyama (AAAI 2019), Section 3 and
+    Notes
+    -----
+    This is Fro-CMC of Teshima, Xu, Sato and Sugiyama (AAAI 2019), Section 3 and
     Appendix A.3, with these departures: the penalty is that of the appendix; the start has P Q^T =
     limit + spread instead of the square of it, and is perturbed, since the printed one stays at
     rank one; the update of a row is safeguarded by an exact line search, since the printed one can
