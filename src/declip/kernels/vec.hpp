@@ -81,11 +81,25 @@ template <class T>
 inline void store(T* p, Vec<T> v) {
     std::memcpy(p, &v, kBytes);
 }
+// The sum of the lanes, by halves: a chain of log2(lanes) additions instead of lanes.
+template <class T, int Bytes>
+inline T total_of(const void* lanes) {
+    if constexpr (Bytes <= static_cast<int>(2 * sizeof(T))) {
+        T two[2];
+        std::memcpy(two, lanes, sizeof(two));
+        return two[0] + two[1];
+    } else {
+        typedef T Half __attribute__((vector_size(Bytes / 2)));
+        Half low, high;
+        std::memcpy(&low, lanes, Bytes / 2);
+        std::memcpy(&high, static_cast<const char*>(lanes) + Bytes / 2, Bytes / 2);
+        low += high;
+        return total_of<T, Bytes / 2>(&low);
+    }
+}
 template <class T>
 inline T total(Vec<T> v) {
-    T s = 0;
-    for (int l = 0; l < kLanes<T>; ++l) s += v[l];
-    return s;
+    return total_of<T, kBytes>(&v);
 }
 
 template <class T>

@@ -16,15 +16,15 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from declip import kernels
 from declip.intervals import Cells, Intervals
 from declip.lowrank import LowRank
 from declip.objective import Penalised
 from declip.solvers.noise import fit_scale
+from declip.solvers.solution import Solution
 
-__all__ = ["Solution", "minimise", "solve_rows"]
+__all__ = ["minimise", "solve_rows"]
 
 _INNER_STEPS = (
     3  # Newton steps of a row in a sweep; the second and third touch only cells that changed
@@ -32,47 +32,6 @@ _INNER_STEPS = (
 _SETTLED_SWEEPS = 3  # sweeps in a row that must gain less than tol
 _CG_FROM = 48  # factors from which conjugate gradients lower the objective faster than Cholesky
 _CG_STEPS = 3
-
-
-@dataclass(frozen=True)
-class Solution:
-    """What a solver returns.
-
-    Attributes
-    ----------
-    model : LowRank
-        The fitted matrix.
-    history : ndarray
-        The objective at the start and after each sweep.
-    converged : bool
-        Whether the objective had settled when the solver stopped.
-    scale : float
-        Noise scale (0 for the hinge).
-    stopped : bool
-        Whether the caller stopped it.
-    unit : float
-        What a fall of the objective is measured by.
-    proof : object
-        A certificate, where the solver has one of its own.
-    """
-
-    model: LowRank
-    history: NDArray[np.float64]
-    converged: bool
-    scale: float
-    stopped: bool = False
-    unit: float = 1.0
-    proof: object = None
-
-    @property
-    def n_iter(self) -> int:
-        """Number of sweeps."""
-        return len(self.history) - 1
-
-    @property
-    def last_fall(self) -> float:
-        """How much the last sweep lowered the objective, in the unit that tol is given in."""
-        return float(self.history[-2] - self.history[-1]) / self.unit
 
 
 @dataclass(frozen=True)

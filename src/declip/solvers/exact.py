@@ -18,7 +18,7 @@ from scipy import sparse
 from declip.intervals import Intervals
 from declip.kernels import interval_loss
 from declip.lowrank import LowRank
-from declip.solvers.als import Solution
+from declip.solvers.solution import Solution
 from declip.svd import SparsePlusLowRank, operator_norm, shrink, trace_norm
 
 __all__ = ["Bracket", "minimum_trace_norm"]

@@ -19,7 +19,7 @@ from scipy.sparse.linalg import LinearOperator
 from declip.intervals import Intervals
 from declip.lowrank import LowRank
 from declip.objective import gradient
-from declip.solvers.als import Solution
+from declip.solvers.solution import Solution
 from declip.svd import SVD, leading, shrink
 
 __all__ = ["Limits", "subgradient_descent"]

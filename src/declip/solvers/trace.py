@@ -16,8 +16,9 @@ import numpy as np
 from declip.intervals import Intervals
 from declip.lowrank import LowRank
 from declip.objective import Gradient, Penalised, certificate, gradient
-from declip.solvers.als import Solution, minimise
+from declip.solvers.als import minimise
 from declip.solvers.noise import fit_scale
+from declip.solvers.solution import Solution
 from declip.svd import SVD, shrink, truncated_svd
 
 __all__ = ["factored", "proximal"]
