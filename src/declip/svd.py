@@ -77,8 +77,11 @@ def balancing_maps(P: NDArray, Q: NDArray) -> tuple[NDArray, NDArray, NDArray]:
     return np.pad(np.where(kept, S, 0.0), (0, missing)), M, N
 
 
-def truncated_svd(A: Any, k: int, random_state: Any = None) -> SVD:
-    """Return the k largest singular triplets of a matrix or LinearOperator."""
+def truncated_svd(A: Any, k: int, random_state: Any = None, tol: float = 0.0) -> SVD:
+    """Return the k largest singular triplets of a matrix or LinearOperator.
+
+    The relative error of the squared singular values is at most ``tol``, 0 being rounding.
+    """
     if min(A.shape) <= max(_EXACT_UP_TO, k):
         return _dense_svd(_to_dense(A), k)
     rng = np.random.default_rng(random_state)
@@ -88,7 +91,8 @@ def truncated_svd(A: Any, k: int, random_state: Any = None) -> SVD:
     start = rng.standard_normal(min(A.shape))
     # ARPACK works with the squares of the singular values: keep them near 1.
     scaled = A * (1 / size)
-    U, S, Vt = svds(scaled, k=k, v0=start, solver="arpack", maxiter=100 * min(A.shape))
+    how = {"v0": start, "solver": "arpack", "maxiter": 100 * min(A.shape), "tol": tol}
+    U, S, Vt = svds(scaled, k=k, **how)
     order = np.argsort(-S)
     return SVD(U[:, order], size * S[order], Vt[order].T)
 

@@ -255,7 +255,7 @@ BAD_TABLES = {
         "column 'day' holds dates.*2024-05-01.*drop",
     ),
     "polars dates": (pl.DataFrame({"day": [dt.date(2024, 5, 1)]}), TypeError, "column 'day'.*2024"),
-    "durations as objects": (np.array([[np.timedelta64(1)]], object), TypeError, "duration"),
+    "durations as objects": (np.array([[np.timedelta64(1, "D")]], object), TypeError, "duration"),
     "date objects": (np.array([[dt.date(2024, 5, 1)]]), TypeError, "column 0 holds datetime.date"),
     "objects": (
         np.array([[1.0, {"foo": "bar"}]], object),

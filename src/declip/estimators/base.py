@@ -357,7 +357,7 @@ def fitted_attributes(solution: Solution) -> dict[str, Any]:
         "history_": solution.history,
         "objective_": float(solution.history[-1]),
         "n_iter_": solution.n_iter,
-        "converged_": solution.converged,
+        "converged_": bool(solution.converged),
     }
 
 

@@ -176,8 +176,8 @@ def _widened(problem: _Problem, model: LowRank) -> LowRank:
     room = min(most - model.rank, max(_FIRST_RANK, model.rank // 4))
     if room <= 0:
         return model
-    # Exact triplets: the spectrum is dense near alpha, where power steps would miss directions.
-    U, S, V = truncated_svd(problem.gradient(model).operator(), room, 0)
+    # By Lanczos: the spectrum is dense near alpha, where power steps would miss directions.
+    U, S, V = truncated_svd(problem.gradient(model).operator(), room, 0, tol=1e-2)
     weight = np.sqrt(np.maximum(S - problem.alpha, 0))[S > problem.alpha]
     A = np.column_stack([model.A, U[:, : len(weight)] * weight]).astype(model.A.dtype)
     B = np.column_stack([model.B, -V[:, : len(weight)] * weight]).astype(model.B.dtype)
