@@ -114,10 +114,12 @@ def proximal(
             problem.update_scale(X, found.S.sum())
             momentum = 1.0
         value = problem.value(X, found.S.sum())
-        if value <= history[-1]:
+        # The last X is certified, not the best one: at rounding it goes on to improve, unseen by
+        # its value.
+        converged = check and problem.is_optimal(X, tol)
+        if value <= history[-1] or converged:
             best = X
         history.append(min(value, history[-1]))
-        converged = check and problem.is_optimal(best, tol)
         stopped = on_sweep(Solution(best, np.array(history), False, problem.scale))
     return Solution(best, np.array(history), converged, problem.scale, stopped)
 
