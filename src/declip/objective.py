@@ -33,6 +33,7 @@ __all__ = [
     "gradient",
     "largest_alpha",
     "objective",
+    "total_loss",
 ]
 
 
@@ -67,9 +68,15 @@ def objective(
     alpha_bias: float | None = None,
 ) -> float:
     """Return the objective of the factor model; offsets are penalised by alpha unless told."""
-    design, offset = model.seen_from_rows()
-    loss, _, _ = residuals(intervals.by_row, model.A, design, offset, scale=scale)
+    loss = total_loss(intervals, model, scale)
     return Penalised(scale, intervals.n_exact)(loss, model.penalty(alpha, alpha_bias))
+
+
+def total_loss(intervals: Intervals, model: LowRank, scale: float = 0.0, threads: int = 1) -> float:
+    """Return the loss of all observed cells."""
+    design, offset = model.seen_from_rows()
+    side = intervals.by_row
+    return residuals(side, model.A, design, offset, scale=scale, threads=threads)[0]
 
 
 class Gradient(NamedTuple):

@@ -205,6 +205,13 @@ def test_an_intervals_table_with_no_bounded_cell_is_refused(estimator):
 
 
 @each_estimator
+def test_ranges_alone_are_refused_once_they_are_left_out(estimator):
+    ranges = Intervals.from_bounds(np.zeros((3, 3)), np.ones((3, 3)))
+    with refuses(ValueError, "All 9 observed cells are clipped"):
+        clone(estimator).set_params(clipped="missing").fit(ranges)
+
+
+@each_estimator
 def test_a_table_without_any_cell_cannot_be_scored(estimator):
     model = clone(estimator).fit(X)
     with refuses(ValueError, "no observed cell"):

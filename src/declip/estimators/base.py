@@ -31,7 +31,7 @@ from declip.validation import (
     warn_user,
 )
 
-__all__ = ["SHARED_CONSTRAINTS", "CompletionEstimator"]
+__all__ = ["SHARED_CONSTRAINTS", "CompletionEstimator", "spectrum"]
 
 SHARED_CONSTRAINTS: dict[str, Any] = {
     "ceiling": "no_validation",
@@ -164,8 +164,9 @@ class CompletionEstimator(
     def _check_fittable(self, intervals: Intervals) -> Intervals:
         """Return the cells as ``clipped`` asks, or say why they cannot be fitted."""
         self._check_shape(intervals.shape)
-        check_some_exact(*intervals.triplets()[2:])
         treated = intervals.treat(self.clipped)
+        if treated.n_exact == 0:
+            check_some_exact(treated.by_row.lower, treated.by_row.upper, len(intervals))
         if intervals.n_open == 0 and not (self.ceiling is None and self.floor is None):
             warn_nothing_clipped(self.ceiling is not None, self.floor is not None)
         for axis, side, labels in (
@@ -359,6 +360,12 @@ def fitted_attributes(solution: Solution) -> dict[str, Any]:
         "n_iter_": solution.n_iter,
         "converged_": bool(solution.converged),
     }
+
+
+def spectrum(model: LowRank) -> dict[str, Any]:
+    """Return the singular values of a matrix whose rank was not given, and their number."""
+    S = model.balanced()[1]
+    return {"singular_values_": S[S > 0], "rank_": int((S > 0).sum())}
 
 
 def _check_dense(intervals: Intervals, what: str, remedy: str) -> None:

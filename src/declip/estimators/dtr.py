@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from joblib import effective_n_jobs
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from declip.estimators.base import SHARED_CONSTRAINTS, CompletionEstimator
+from declip.estimators.base import SHARED_CONSTRAINTS, CompletionEstimator, spectrum
 from declip.intervals import Intervals
 from declip.solvers import Limits, Solution, constant_model, subgradient_descent
 from declip.validation import limits_of_all_cells
@@ -143,8 +143,7 @@ class DTrCMC(CompletionEstimator):
         )
 
     def _certify(self, intervals: Intervals, solution: Solution) -> dict[str, Any]:
-        _, S, _ = solution.model.balanced()
-        return {"singular_values_": S[S > 0], "rank_": int((S > 0).sum())}
+        return spectrum(solution.model)
 
     def _not_converged(self, solution: Solution) -> str:
         return (

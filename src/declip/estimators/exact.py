@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from declip.estimators.base import SHARED_CONSTRAINTS, CompletionEstimator
+from declip.estimators.base import SHARED_CONSTRAINTS, CompletionEstimator, spectrum
 from declip.intervals import Intervals
 from declip.solvers import Bracket, Solution, minimum_trace_norm
 
@@ -119,12 +119,9 @@ class ExactCMC(CompletionEstimator):
         return {"alpha": 1e-9 * largest or 1.0}
 
     def _certify(self, intervals: Intervals, solution: Solution) -> dict[str, Any]:
-        _, S, _ = solution.model.balanced()
         proof = solution.proof
         assert isinstance(proof, Bracket)
-        return {
-            "singular_values_": S[S > 0],
-            "rank_": int((S > 0).sum()),
+        return spectrum(solution.model) | {
             "gap_": proof.gap,
             "primal_residual_": proof.primal_residual,
             "dual_residual_": proof.dual_residual,

@@ -11,7 +11,7 @@ from joblib import effective_n_jobs
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from declip.estimators.base import SHARED_CONSTRAINTS, CompletionEstimator
+from declip.estimators.base import SHARED_CONSTRAINTS, CompletionEstimator, spectrum
 from declip.intervals import CLIPPED_MODES, Intervals
 from declip.lowrank import LowRank
 from declip.objective import certificate, largest_alpha
@@ -161,17 +161,13 @@ class TrCMC(CompletionEstimator):
         return LowRank.zero(intervals.shape, intervals.dtype), scale
 
     def _certify(self, intervals: Intervals, solution: Solution) -> dict[str, Any]:
-        _, S, _ = solution.model.balanced()
+        found = spectrum(solution.model)
         proof = certificate(
             *(intervals, solution.model, self.alpha, solution.scale),
-            trace_norm=float(S.sum()),
+            trace_norm=float(found["singular_values_"].sum()),
             threads=effective_n_jobs(self.n_jobs),
         )
-        return {
-            "singular_values_": S[S > 0],
-            "rank_": int((S > 0).sum()),
-            "gap_": proof.gap / (solution.scale**2 or 1.0),
-        }
+        return found | {"gap_": proof.gap / (solution.scale**2 or 1.0)}
 
     def _not_converged(self, solution: Solution) -> str:
         return (

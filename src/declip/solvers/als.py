@@ -20,7 +20,7 @@ import numpy as np
 from declip import kernels
 from declip.intervals import Cells, Intervals
 from declip.lowrank import LowRank
-from declip.objective import Penalised
+from declip.objective import Penalised, total_loss
 from declip.solvers.noise import fit_scale
 from declip.solvers.solution import Solution
 
@@ -58,13 +58,7 @@ class _Descent:
         return _Point(model, loss, penalised(loss, model.penalty(self.alpha, self.alpha_bias)))
 
     def evaluate(self, model: LowRank) -> _Point:
-        design, offset = model.seen_from_rows()
-        loss, _, _ = kernels.residuals(
-            *(self.intervals.by_row, model.A, design, offset),
-            scale=self.scale,
-            threads=self.threads,
-        )
-        return self.point(model, loss)
+        return self.point(model, total_loss(self.intervals, model, self.scale, self.threads))
 
     def half(self, side: Cells, model: LowRank) -> tuple[LowRank, float]:
         by_cg = model.A.shape[1] >= _CG_FROM

@@ -18,7 +18,7 @@ from scipy.sparse.linalg import LinearOperator
 
 from declip.intervals import Intervals
 from declip.lowrank import LowRank
-from declip.objective import gradient
+from declip.objective import gradient, total_loss
 from declip.solvers.solution import Solution
 from declip.svd import SVD, leading, shrink
 
@@ -115,7 +115,7 @@ class _Problem:
         return shrink(moved, eta * self.alpha, X.Q, self.max_rank)
 
     def value(self, X: LowRank, trace_norm: float, clip: SVD) -> float:
-        loss = gradient(self.intervals, X, threads=self.threads).loss
+        loss = total_loss(self.intervals, X, threads=self.threads)
         return loss + self.alpha * trace_norm + self.alpha_clipped * float(clip.S.sum())
 
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from declip.intervals import Intervals
 from declip.lowrank import LowRank
-from declip.objective import Gradient, Penalised, certificate, gradient
+from declip.objective import Gradient, Penalised, certificate, gradient, total_loss
 from declip.solvers.als import minimise
 from declip.solvers.noise import fit_scale
 from declip.solvers.solution import Solution
@@ -42,10 +42,13 @@ class _Problem:
     def gradient(self, model: LowRank) -> Gradient:
         return gradient(self.intervals, model, self.scale, self.threads)
 
+    def loss(self, model: LowRank) -> float:
+        return total_loss(self.intervals, model, self.scale, self.threads)
+
     def value(self, model: LowRank, trace_norm: float) -> float:
         """Return f(X) + alpha |X|_tr, for Tobit as a negative log-likelihood."""
         objective = Penalised(self.scale, self.intervals.n_exact)
-        return objective(self.gradient(model).loss, self.alpha * trace_norm)
+        return objective(self.loss(model), self.alpha * trace_norm)
 
     def is_optimal(self, model: LowRank, tol: float) -> bool:
         """Say whether the duality gap is at most tol of the objective."""
@@ -58,7 +61,7 @@ class _Problem:
         return LowRank.from_svd(found, Y.A.dtype), found
 
     def update_scale(self, model: LowRank, trace_norm: float) -> None:
-        loss, penalty = self.gradient(model).loss, self.alpha * trace_norm
+        loss, penalty = self.loss(model), self.alpha * trace_norm
         self.scale, _ = fit_scale(
             self.intervals, model, self.scale, loss, penalty=penalty, threads=self.threads
         )

@@ -151,11 +151,20 @@ def limits_of_all_cells(
     return found[0], found[1]
 
 
-def check_some_exact(lower: NDArray[Any], upper: NDArray[Any]) -> None:
-    """Refuse cells that are all clipped: nothing then says how far beyond the limits they lie."""
+def check_some_exact(lower: NDArray[Any], upper: NDArray[Any], n_cells: int | None = None) -> None:
+    """Refuse cells that are all clipped: nothing then says how far beyond the limits they lie.
+
+    Parameters
+    ----------
+    lower, upper : arrays
+        Bounds of the cells that are to be fitted.
+    n_cells : int, optional
+        Number of observed cells, if some of them are left out.
+    """
     if not np.any(np.isfinite(lower) & np.isfinite(upper)):
+        count = lower.size if n_cells is None else n_cells
         raise ValueError(
-            f"All {lower.size} observed cells are clipped, so that nothing fixes their values. "
+            f"All {count} observed cells are clipped, so that nothing fixes their values. "
             "Are ceiling and floor right? Some cells must lie between them."
         )
 
