@@ -171,7 +171,8 @@ class LowRank:
     ) -> NDArray:
         """Return the dense block X[rows][:, cols]."""
         x = self.P[rows] @ self.Q[cols].T
-        x += self.A.dtype.type(self.mean)
+        if self.mean != 0:
+            x += self.A.dtype.type(self.mean)
         if self.bias:
             x += self.row_offset[rows][:, None]
             x += self.col_offset[cols]

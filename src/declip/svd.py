@@ -18,6 +18,7 @@ __all__ = [
     "shrink",
     "trace_norm",
     "truncated_svd",
+    "worked_on_densely",
 ]
 
 _EXACT_UP_TO = 128  # smaller side up to which a full SVD is as quick as anything
@@ -39,13 +40,15 @@ class SparsePlusLowRank(LinearOperator):
     """A B^T plus sparse matrices, never formed."""
 
     def __init__(self, A: NDArray, B: NDArray, sparse_parts: Iterable[Any] = ()) -> None:
-        super().__init__(np.dtype(np.float64), (len(A), len(B)))
         self.A, self.B, self.parts = A, B, list(sparse_parts)
+        super().__init__(np.result_type(A, B, *(S.dtype for S in self.parts)), (len(A), len(B)))
 
     def _matmat(self, V: NDArray) -> NDArray:
+        V = V.astype(self.dtype, copy=False)
         return sum((S @ V for S in self.parts), start=self.A @ (self.B.T @ V))
 
     def _rmatmat(self, U: NDArray) -> NDArray:
+        U = U.astype(self.dtype, copy=False)
         return sum((S.T @ U for S in self.parts), start=self.B @ (self.A.T @ U))
 
     def _matvec(self, v: NDArray) -> NDArray:
@@ -116,13 +119,22 @@ def trace_norm(A: SparsePlusLowRank, low_rank: float, rest: NDArray) -> float:
     rest : ndarray
         The values of its sparse part, whose trace norm is at most sqrt(smaller side) |rest|.
     """
-    if A.shape[0] * A.shape[1] <= _DENSE_UP_TO:
+    if worked_on_densely(A.shape):
         return float(np.linalg.norm(A.toarray(), "nuc"))
     return low_rank + np.sqrt(min(A.shape)) * float(np.linalg.norm(rest))
 
 
+def worked_on_densely(shape: tuple[int, int]) -> bool:
+    """Return whether a matrix is small enough to be held as a whole."""
+    return shape[0] * shape[1] <= _DENSE_UP_TO
+
+
 def shrink(
-    A: Any, threshold: float, warm: NDArray | None = None, max_rank: int | None = None
+    A: Any,
+    threshold: float,
+    warm: NDArray | None = None,
+    max_rank: int | None = None,
+    warm_steps: int = _POWER_STEPS,
 ) -> SVD:
     """Return the singular triplets above a threshold, lowered by it: the prox of the trace norm.
 
@@ -140,28 +152,32 @@ def shrink(
         Right singular vectors to start from.
     max_rank : int, optional
         Keep so many at most.
+    warm_steps : int
+        Power steps from ``warm``.
     """
     most = min(*A.shape, max_rank or min(A.shape))
-    if A.shape[0] * A.shape[1] <= _DENSE_UP_TO:
+    if worked_on_densely(A.shape):
         found = _above(_to_dense(A), threshold)
     else:
-        found = _subspace_above(A, threshold, warm, most)
+        found = _subspace_above(A, threshold, warm, most, warm_steps)
     # What exceeds the threshold only by rounding is zero.
     kept = min(int((found.S > threshold * (1 + 1e-12)).sum()), most)
     return SVD(found.U[:, :kept], found.S[:kept] - threshold, found.V[:, :kept])
 
 
-def leading(A: Any, k: int | None, warm: NDArray | None = None) -> SVD:
+def leading(
+    A: Any, k: int | None, warm: NDArray | None = None, warm_steps: int = _POWER_STEPS
+) -> SVD:
     """Return the k leading singular triplets: all by default and for a small matrix.
 
     A large one is approximated by a few power steps from ``warm``.
     """
-    if A.shape[0] * A.shape[1] <= _DENSE_UP_TO:
+    if worked_on_densely(A.shape):
         return _gram_svd(_to_dense(A), 1e-7)
     V = np.empty((A.shape[1], 0)) if warm is None else warm
     width = min((k or min(A.shape)) + _SPARE, *A.shape)
     fresh = np.random.default_rng(0).standard_normal((A.shape[1], max(width - V.shape[1], 0)))
-    steps = _COLD_STEPS if warm is None else _POWER_STEPS
+    steps = _COLD_STEPS if warm is None else warm_steps
     found = _power_steps(A, np.column_stack([V, fresh])[:, :width], steps)
     return SVD(found.U[:, :k], found.S[:k], found.V[:, :k])
 
@@ -200,15 +216,16 @@ def _gram_svd(A: NDArray, share: float) -> SVD:
     return SVD(U, S, (A.T @ U) / S)
 
 
-def _subspace_above(A: Any, threshold: float, warm: NDArray | None, most: int) -> SVD:
+def _subspace_above(
+    A: Any, threshold: float, warm: NDArray | None, most: int, warm_steps: int
+) -> SVD:
     rng = np.random.default_rng(0)
     V = np.empty((A.shape[1], 0)) if warm is None else warm
     while True:
         width = min(V.shape[1] + max(_SPARE, V.shape[1] // 2), *A.shape)
         fresh = rng.standard_normal((A.shape[1], width - V.shape[1]))
-        found = _power_steps(
-            A, np.column_stack([V, fresh]), _POWER_STEPS if V.size else _COLD_STEPS
-        )
+        steps = warm_steps if V.size else _COLD_STEPS
+        found = _power_steps(A, np.column_stack([V, fresh]), steps)
         if found.S[-1] <= threshold or width >= min(most + _SPARE, *A.shape):
             return found
         V = found.V
@@ -217,11 +234,22 @@ def _subspace_above(A: Any, threshold: float, warm: NDArray | None, most: int) -
 def _power_steps(A: Any, V: NDArray, steps: int) -> SVD:
     """Return the best triplets within the span that a few power steps from V reach."""
     for _ in range(steps):
-        Q, _ = np.linalg.qr(A @ V)
-        V = A.T @ Q
+        Q, V = _power_step(A, V)
     V, R = np.linalg.qr(V)  # A^T Q = V R, so Q^T A = R^T V^T
     U, S, Wt = np.linalg.svd(R.T)
     return SVD(Q @ U, S, V @ Wt.T)
+
+
+def _power_step(A: Any, V: NDArray) -> tuple[NDArray, NDArray]:
+    """Return an orthonormal basis Q of the span of A V, and A^T Q."""
+    if not hasattr(A, "there_and_back"):
+        Q, _ = np.linalg.qr(A @ V)
+        return Q, A.T @ Q
+    # One pass gives Y = Q R and A^T Y = A^T Q R. V is orthonormal, so that R is nearly diagonal
+    # once V is near the singular vectors.
+    Y, Z = A.there_and_back(np.linalg.qr(V)[0])
+    Q, R = np.linalg.qr(Y)
+    return Q, Z @ np.linalg.pinv(R, rcond=1e-6)
 
 
 def _to_dense(A: Any) -> NDArray:

@@ -3,12 +3,13 @@
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from scipy import sparse
 from tests.twin import cell_loss, random_bounds
 
 from declip import Intervals, svd
 from declip.lowrank import LowRank
 from declip.objective import largest_alpha
-from declip.solvers import Limits, constant_model, proximal, subgradient, subgradient_descent
+from declip.solvers import Limits, clipping, constant_model, proximal, subgradient_descent
 
 INF = np.inf
 SHAPE = (14, 10)
@@ -89,10 +90,12 @@ def test_clip_is_the_projection_onto_the_limits(limits):
 
 
 @each_limit
-def test_within_means_strictly_between_the_limits(limits):
+def test_the_side_is_zero_strictly_between_the_limits(limits):
     X = 2 * np.random.default_rng(1).standard_normal(SHAPE)
-    assert_array_equal(limits.within(X), limits.clip(X) == X)
-    assert not limits.within(np.broadcast_to(limits.ceiling, SHAPE)).any()
+    assert_array_equal(limits.side(X), np.sign(X - limits.clip(X)))
+    for end, side in ((limits.ceiling, 1), (limits.floor, -1)):
+        at = np.broadcast_to(end, SHAPE)
+        assert_array_equal(limits.side(at)[np.isfinite(at)], side)
 
 
 @each_limit
@@ -228,35 +231,78 @@ def test_the_second_penalty_lowers_the_trace_norm_of_what_is_clipped():
     assert norms == sorted(norms, reverse=True)
 
 
-# Tiles and the matrix-free path.
+# Strips, listed cells, and the matrix-free path.
 
 
 @each_limit
 @pytest.mark.parametrize("cells", [1, 25, 70])
-def test_tiles_do_not_change_the_result(limits, cells, monkeypatch):
+def test_strips_do_not_change_the_result(limits, cells, monkeypatch):
     intervals, start = table(9, limits), random_start(9)
     how = {"first_step": 0.05, "max_iter": 5}
     whole = subgradient_descent(intervals, start, limits, 0.2, 0.3, **how)
-    monkeypatch.setattr(subgradient, "_TILE", cells)  # 1, 2 or 7 rows a tile
-    tiled = subgradient_descent(intervals, start, limits, 0.2, 0.3, **how)
+    monkeypatch.setattr(clipping, "_STRIP", cells)  # 1, 2 or 7 rows a strip
+    cut = subgradient_descent(intervals, start, limits, 0.2, 0.3, **how)
     # The same products, perhaps by another BLAS kernel: rounding, carried through five steps.
-    assert_allclose(tiled.model.block(), whole.model.block(), rtol=0, atol=1e-11)
-    assert_allclose(tiled.history, whole.history, rtol=1e-12)
+    assert_allclose(cut.model.block(), whole.model.block(), rtol=0, atol=1e-11)
+    assert_allclose(cut.history, whole.history, rtol=1e-12)
 
 
 @each_limit
+@pytest.mark.parametrize("share", [0.0, 1.0], ids=["strips", "listed"])
 @pytest.mark.parametrize("cells", [25, 1000])
-def test_the_matrix_free_path_agrees_with_the_dense_one(limits, cells, monkeypatch):
+def test_the_matrix_free_path_agrees_with_the_dense_one(limits, cells, share, monkeypatch):
     intervals, start = table(10, limits), random_start(10)
     # Clip(X) has full rank, 10, and so many triplets are asked for: the span of the power steps is
     # then the whole space, and the result that of the SVD to rounding, times a condition of 1e4.
     how = {"first_step": 0.05, "max_iter": 5, "max_rank": 10}
     dense = subgradient_descent(intervals, start, limits, 0.2, 0.3, **how)
-    monkeypatch.setattr(subgradient, "_TILE", cells)
+    monkeypatch.setattr(clipping, "_STRIP", cells)
+    monkeypatch.setattr(clipping, "_SPARSE_UP_TO", share)
     monkeypatch.setattr(svd, "_DENSE_UP_TO", 0)
     free = subgradient_descent(intervals, start, limits, 0.2, 0.3, **how)
     assert_allclose(free.model.block(), dense.model.block(), rtol=0, atol=1e-9)
     assert_allclose(free.history, dense.history, rtol=1e-10)
+
+
+@each_limit
+@pytest.mark.parametrize("level", [-2.0, 0.0, 2.0])
+@pytest.mark.parametrize("share", [0.0, 1.0], ids=["strips", "listed"])
+def test_both_forms_of_the_clipped_matrix_are_the_matrix(limits, level, share, monkeypatch):
+    X = random_start(20)
+    shift = LowRank(np.full((SHAPE[0], 1), level), np.ones((SHAPE[1], 1)))
+    X = LowRank(np.hstack([X.A, shift.A]), np.hstack([X.B, shift.B]))
+    monkeypatch.setattr(clipping, "_SPARSE_UP_TO", share)
+    monkeypatch.setattr(svd, "_DENSE_UP_TO", 0)
+    found = clipping.clipping(X, limits)
+    dense = np.clip(X.block(), limits.floor, limits.ceiling)
+    assert_allclose(found.clipped() @ np.eye(SHAPE[1]), dense, rtol=0, atol=1e-14)
+    U, S, Vt = np.linalg.svd(dense, full_matrices=False)
+    extra = sparse.csr_array(np.eye(*SHAPE))
+    moved = found.moved(svd.SVD(U, S, Vt.T), 0.3, (extra,)) @ np.eye(SHAPE[1])
+    expected = X.block() - 0.3 * slope_of_clipped(X.block(), limits) + np.eye(*SHAPE)
+    assert_allclose(moved, expected, rtol=0, atol=1e-13)
+
+
+def test_cells_are_listed_only_if_few_differ_from_their_column(monkeypatch):
+    monkeypatch.setattr(svd, "_DENSE_UP_TO", 0)
+    limits = Limits(np.array([[-INF]]), np.array([[1.0]]))
+    beyond = LowRank(np.full((300, 1), 2.0), np.ones((20, 1)))
+    listed = clipping.clipping(beyond, limits)
+    assert len(listed.rows) == 0
+    assert (listed.sides == 1).all()
+    beyond.A[7] = 0.5  # one row of twenty cells within
+    assert len(clipping.clipping(beyond, limits).rows) == 20
+    beyond.A[::2] = 0.5
+    assert isinstance(clipping.clipping(beyond, limits), clipping._InStrips)
+
+
+def test_a_scan_that_finds_many_more_cells_than_the_sample_promised_is_given_up(monkeypatch):
+    monkeypatch.setattr(svd, "_DENSE_UP_TO", 0)
+    limits = Limits(np.array([[-INF]]), np.array([[1.0]]))
+    X = LowRank(np.full((20_000, 1), 2.0), np.ones((4, 1)))
+    sampled = np.unique(np.linspace(0, 19_999, 256).astype(int))
+    X.A[np.setdiff1d(np.arange(20_000), sampled)[:10_000]] = 0.5
+    assert isinstance(clipping.clipping(X, limits), clipping._InStrips)
 
 
 def test_the_matrix_free_path_with_few_triplets_is_near_the_dense_one(monkeypatch):

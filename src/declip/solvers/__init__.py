@@ -1,11 +1,12 @@
 """Loops over iterations: each takes intervals and a start, and returns one result object."""
 
 from declip.solvers.als import minimise, solve_rows
+from declip.solvers.clipping import Limits
 from declip.solvers.exact import Bracket, minimum_trace_norm
 from declip.solvers.noise import scale_at_zero
 from declip.solvers.solution import Solution
 from declip.solvers.start import constant_model, start_model, start_scale
-from declip.solvers.subgradient import Limits, subgradient_descent
+from declip.solvers.subgradient import subgradient_descent
 from declip.solvers.trace import factored, proximal
 
 __all__ = [

@@ -1,0 +1,229 @@
+"""Clip(X) of a low-rank X, as an operator: never formed as a whole for a large table.
+
+Most columns of a large table lie almost wholly within their limits, or almost wholly beyond one of
+them. Clip(X) is then X in the former columns and the limit in the latter, which is low rank, but
+for the few cells that differ from their column: low rank plus sparse. Where many cells differ, and
+where limits vary by cell, the table is made strip by strip, once for each product.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from scipy.sparse.linalg import LinearOperator
+
+from declip.kernels import predict
+from declip.lowrank import LowRank
+from declip.svd import SVD, SparsePlusLowRank, worked_on_densely
+
+__all__ = ["Clipping", "Limits", "clipping"]
+
+_STRIP = 1 << 19  # cells of a strip, which then stays in the cache
+_SAMPLE = 256  # rows that show where the columns lie
+_SPARSE_UP_TO = 0.01  # share of cells that differ up to which they are listed one by one
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Floor and ceiling of every cell, observed or not: arrays that broadcast to the table."""
+
+    floor: NDArray
+    ceiling: NDArray
+
+    def rows(self, which: slice | NDArray) -> Limits:
+        """Return the limits of some rows."""
+        return Limits(*(F if len(F) == 1 else F[which] for F in (self.floor, self.ceiling)))
+
+    def clip(self, X: NDArray) -> NDArray:
+        """Return the projection of X onto the limits."""
+        return np.minimum(np.maximum(X, self.floor), self.ceiling)
+
+    def side(self, X: NDArray) -> NDArray[np.int8]:
+        """Return 1 at or above the ceiling, -1 at or below the floor, 0 strictly within."""
+        side = (self.ceiling <= X).view(np.int8)
+        return side - (self.floor >= X).view(np.int8) if np.isfinite(self.floor).any() else side
+
+    def separable(self, shape: tuple[int, int]) -> bool:
+        """Return whether both limits vary along one direction at most."""
+        return all(min(F.shape) == 1 or 1 in shape for F in (self.floor, self.ceiling))
+
+
+class Clipping(Protocol):
+    """Clip(X), and the subgradient of its trace norm, as operators."""
+
+    X: LowRank
+
+    def clipped(self) -> LinearOperator:
+        """Return Clip(X)."""
+
+    def moved(self, clip: SVD, weight: float, parts: tuple) -> LinearOperator:
+        """Return X - weight W * U V^T + parts, with W the cells strictly within their limits."""
+
+
+def clipping(X: LowRank, limits: Limits, threads: int = 1) -> Clipping:
+    """Return Clip(X) in the form that suits it."""
+    if not worked_on_densely(X.shape) and limits.separable(X.shape):
+        sides, share = _sides_of_columns(X, limits)
+        if share <= _SPARSE_UP_TO:
+            found = _differing(X, limits, sides)
+            if found is not None:
+                return _Listed(X, limits, sides, *found, threads)
+    return _InStrips(X, limits)
+
+
+def _strips(shape: tuple[int, int]) -> Iterator[slice]:
+    step = max(1, _STRIP // shape[1])
+    return (slice(i, min(i + step, shape[0])) for i in range(0, shape[0], step))
+
+
+def _sides_of_columns(X: LowRank, limits: Limits) -> tuple[NDArray[np.int8], float]:
+    """Return the side on which most cells of each column lie, and the share that do not.
+
+    Both are estimates, from rows at equal distances.
+    """
+    rows = np.unique(np.linspace(0, X.shape[0] - 1, _SAMPLE).astype(int))
+    side = limits.rows(rows).side(X.block(rows))
+    counts = np.array([(side == s).sum(axis=0) for s in (0, 1, -1)])
+    which = counts.argmax(axis=0)
+    share = 1 - counts.max(axis=0).sum() / side.size
+    return np.array([0, 1, -1], np.int8)[which], share
+
+
+def _differing(
+    X: LowRank, limits: Limits, sides: NDArray[np.int8]
+) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray] | None:
+    """Return rows, columns and values of the cells that differ from their columns, if few do."""
+    n_rows, n_cols = X.shape
+    room = 2 * _SPARSE_UP_TO * n_rows * n_cols
+    found = []
+    for strip in _strips(X.shape):
+        x = X.block(strip)
+        cells = np.flatnonzero(limits.rows(strip).side(x) != sides)
+        rows, cols = np.divmod(cells, n_cols)
+        found.append(((rows + strip.start).astype(np.int32), cols.astype(np.int32), x.flat[cells]))
+        room -= len(cells)
+        if room < 0:
+            return None
+    return tuple(np.concatenate(part) for part in zip(*found, strict=True))  # type: ignore[return-value]
+
+
+@dataclass(frozen=True)
+class _Listed:
+    """Columns within their limits or beyond them, and the cells that differ from their column."""
+
+    X: LowRank
+    limits: Limits
+    sides: NDArray[np.int8]  # of the columns
+    rows: NDArray[np.int32]  # of the cells that differ, row by row
+    cols: NDArray[np.int32]
+    x: NDArray  # their values
+    threads: int
+
+    def clipped(self) -> LinearOperator:
+        """Return Clip(X): by column X or a limit, plus Clip(x) less that in the listed cells."""
+        at, own = self._limits(), self.sides[self.cols]
+        base = np.select([own > 0, own < 0], [at.ceiling, at.floor], self.x)
+        factors = [
+            (self.X.A, np.where(self.sides[:, None] == 0, self.X.B, 0)),
+            _outer(self.limits.ceiling, self.X, self.sides > 0),
+            _outer(self.limits.floor, self.X, self.sides < 0),
+        ]
+        A, B = (np.hstack(parts) for parts in zip(*factors, strict=True))
+        return SparsePlusLowRank(A, B, (self._cells(at.clip(self.x) - base),))
+
+    def moved(self, clip: SVD, weight: float, parts: tuple) -> LinearOperator:
+        """Return X - weight U V^T in the columns within, with that mended in the listed cells."""
+        dtype, inner = self.X.A.dtype, self.sides == 0
+        U, V = (-weight * clip.U).astype(dtype), np.ascontiguousarray(clip.V, dtype)
+        change = predict(self.rows, self.cols, U, V, threads=self.threads)
+        change *= (self._limits().side(self.x) == 0) - inner[self.cols].astype(dtype)
+        A, B = np.hstack([self.X.A, U]), np.hstack([self.X.B, np.where(inner[:, None], V, 0)])
+        return SparsePlusLowRank(A, B, (*parts, self._cells(change)))
+
+    def _limits(self) -> Limits:
+        return Limits(
+            *(
+                np.broadcast_to(F, self.X.shape)[self.rows, self.cols]
+                for F in (self.limits.floor, self.limits.ceiling)
+            )
+        )
+
+    def _cells(self, values: NDArray) -> sparse.csr_array:
+        ptr = np.searchsorted(self.rows, np.arange(self.X.shape[0] + 1))
+        return sparse.csr_array((values, self.cols, ptr), shape=self.X.shape)
+
+
+def _outer(limit: NDArray, X: LowRank, cols: NDArray[np.bool_]) -> tuple[NDArray, NDArray]:
+    """Return u, v: u v^T is the limit in some columns, where it is finite, and 0 in others."""
+    limit = np.where(np.isfinite(limit), limit, 0).astype(X.A.dtype)
+    u, v = np.ones((X.shape[0], 1), X.A.dtype), cols[:, None].astype(X.A.dtype)
+    return (u * limit, v) if limit.shape[1] == 1 else (u, v * limit.T)
+
+
+@dataclass(frozen=True)
+class _InStrips:
+    """Strips of rows, made anew for each product."""
+
+    X: LowRank
+    limits: Limits
+
+    def clipped(self) -> LinearOperator:
+        """Return Clip(X)."""
+        return _Strips(
+            self.X.shape,
+            lambda rows: self.limits.rows(rows).clip(self.X.block(rows)),
+            self.X.A.dtype,
+        )
+
+    def moved(self, clip: SVD, weight: float, parts: tuple) -> LinearOperator:
+        """Return X - weight W * U V^T + parts."""
+        dtype = self.X.A.dtype
+        U, V = (-weight * clip.U).astype(dtype), clip.V.astype(dtype, copy=False)
+
+        def strip(rows: slice) -> NDArray:
+            x = self.X.block(rows)
+            if weight == 0:
+                return x
+            change = U[rows] @ V.T
+            change[self.limits.rows(rows).side(x) != 0] = 0
+            x += change
+            return x
+
+        return _Strips(self.X.shape, strip, dtype, parts)
+
+
+class _Strips(LinearOperator):
+    """A matrix known by its strips of rows, plus sparse ones."""
+
+    def __init__(
+        self,
+        shape: tuple[int, int],
+        strip: Callable[[slice], NDArray],
+        dtype: np.dtype,
+        parts: Iterable[sparse.csr_array] = (),
+    ) -> None:
+        super().__init__(dtype, shape)
+        self.strip, self.parts = strip, tuple(parts)
+
+    def there_and_back(self, V: NDArray) -> tuple[NDArray, NDArray]:
+        """Return Y = A V and A^T Y; each strip is made once."""
+        V = V.astype(self.dtype, copy=False)
+        Y = sum((S @ V for S in self.parts), start=np.zeros((self.shape[0], V.shape[1]), V.dtype))
+        Z = np.zeros((self.shape[1], V.shape[1]), V.dtype)
+        for rows in _strips(self.shape):
+            strip = self.strip(rows)
+            Y[rows] += strip @ V
+            Z += strip.T @ Y[rows]
+        return Y, sum((S.T @ Y for S in self.parts), start=Z)
+
+    def _matmat(self, V: NDArray) -> NDArray:
+        return self.there_and_back(V)[0]
+
+    def toarray(self) -> NDArray:
+        dense = np.concatenate([self.strip(rows) for rows in _strips(self.shape)])
+        return sum((S.toarray() for S in self.parts), start=dense)
