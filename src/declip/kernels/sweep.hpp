@@ -10,29 +10,15 @@
 #include <cstdint>
 #include <limits>
 
+#include "batch.hpp"
 #include "kernels.hpp"
 #include "loss.hpp"
 #include "vec.hpp"
 
 namespace {
 
-constexpr int kGather = 64;  // cells gathered at a time: 64 x 40 floats are 10 kB
-
-// Scratch of one thread.
-template <class T>
-struct Workspace {
-    int ld;
-    Buffer<T> H, U, buffer, weighted, base, grad, rhs, d, inv, hd, cg_r, cg_v;
-    Buffer<double> x, delta, slope, curvature, counted, next_slope, next_curvature;
-    explicit Workspace(int ld)
-        : ld(ld), H(ld * ld), U(ld * ld), buffer(kGather * ld), weighted(kGather * ld), base(ld), grad(ld),
-          rhs(ld), d(ld), inv(ld), hd(ld), cg_r(ld), cg_v(ld) {}
-    void reserve_open(int64_t n) {
-        if (x.size() >= n) return;
-        Buffer<double>* const all[] = {&x, &delta, &slope, &curvature, &counted, &next_slope, &next_curvature};
-        for (Buffer<double>* v : all) v->resize(n);
-    }
-};
+constexpr int kGather = 64;             // cells gathered at a time: 64 x 40 floats are 10 kB
+constexpr int64_t kCacheBytes = 1 << 18;  // factors of a row's cells kept together for several passes
 
 template <class T>
 inline RowCells<T> row_cells(const CellsView<T>& v, int64_t i) {
@@ -41,40 +27,114 @@ inline RowCells<T> row_cells(const CellsView<T>& v, int64_t i) {
             v.open_idx + o, v.lower + o, v.upper + o};
 }
 
+// Sum of term(a) over a < ld in double precision, in four sums that do not wait for each other; ld is a multiple of 4.
+template <class F>
+inline double sum64(int ld, F term) {
+    double s[4] = {};
+    for (int a = 0; a < ld; a += 4)
+        for (int i = 0; i < 4; ++i) s[i] += term(a + i);
+    return (s[0] + s[1]) + (s[2] + s[3]);
+}
 template <class T>
 inline double dot64(const T* x, const T* y, int ld) {
-    double s = 0;
-    for (int a = 0; a < ld; ++a) s += static_cast<double>(x[a]) * y[a];
-    return s;
+    return sum64(ld, [&](int a) { return static_cast<double>(x[a]) * y[a]; });
 }
 
-template <class T, class Loss>
-struct RowSolver {
-    const Problem<T>& problem;
-    const RowCells<T>& row;
-    const Loss& loss;
-    Workspace<T>& w;
-    const int ld = problem.ld;
+// Scratch that the rows of one thread share.
+template <class T>
+struct Scratch {
+    Buffer<T> gathered, picked, weighted, weight, hd, residual, direction;
+    explicit Scratch(int ld)
+        : gathered(kGather * ld), picked(kGather * ld), weighted(kGather * ld), weight(kGather), hd(ld),
+          residual(ld), direction(ld) {}
+};
 
-    const T* factor(int32_t j) const { return problem.other + static_cast<int64_t>(j) * ld; }
-    bool dense() const { return problem.cg_steps == 0; }
+// A row that is being solved. Its buffers serve one row after the other.
+template <class T, class Loss>
+class RowSolver {
+    const Problem<T>* problem;
+    const Loss* loss;
+    Scratch<T>* scratch;
+    int ld;
+    RowCells<T> row;
+    bool dense;          // H is formed and factored; else conjugate gradients
+    int steps_left;
+    double objective, open_value;
+    Buffer<T> kept;      // factors of the cells, one after the other: all of them, or the open ones
+    const T *kept_exact, *kept_open;
+    Buffer<double> x, delta, slope, curvature, counted, next_slope, next_curvature;  // of the open cells
+
+    // f(start, n, X) on blocks of cells, whose factors are the n rows of X.
+    template <class F>
+    void over_blocks(const int32_t* idx, int64_t n_cells, const T* at_hand, F f) {
+        for (int64_t start = 0; start < n_cells; start += kGather) {
+            const int n = n_cells - start < kGather ? static_cast<int>(n_cells - start) : kGather;
+            const T* X = at_hand + start * ld;
+            if (at_hand == nullptr) {
+                gather(idx + start, n, scratch->gathered.get());
+                X = scratch->gathered.get();
+            }
+            f(start, n, X);
+        }
+    }
+    template <class F>
+    void over_exact(F f) {
+        over_blocks(row.exact_idx, row.n_exact, kept_exact, f);
+    }
+    template <class F>
+    void over_open(F f) {
+        over_blocks(row.open_idx, row.n_open, kept_open, f);
+    }
+    void gather(const int32_t* idx, int64_t n, T* out) const {
+        for (int64_t c = 0; c < n; ++c)
+            std::memcpy(out + c * ld, problem->other + static_cast<int64_t>(idx[c]) * ld, sizeof(T) * ld);
+    }
+
+    // Keep what will be read again: open cells always, exact ones by conjugate gradients. Long rows have no
+    // room for that; their H costs less than gathering their cells again and again.
+    void keep_factors() {
+        const int64_t most = kCacheBytes / (ld * static_cast<int64_t>(sizeof(T)));
+        dense = problem->cg_steps == 0 || row.n_exact + row.n_open > most;
+        const int64_t n_exact = dense ? 0 : row.n_exact, n_open = row.n_open <= most / (dense ? 8 : 1) ? row.n_open : 0;
+        if (kept.size() < (n_exact + n_open) * ld) kept.resize((n_exact + n_open) * ld);
+        gather(row.exact_idx, n_exact, kept.get());
+        gather(row.open_idx, n_open, kept.get() + n_exact * ld);
+        kept_exact = n_exact > 0 ? kept.get() : nullptr;
+        kept_open = n_open > 0 ? kept.get() + n_exact * ld : nullptr;
+    }
 
     // base = sum (x - m) q, H = sum q q^T over the exact cells; returns their loss.
-    double exact_cells(const T* p) {
+    double exact_cells() {
         double value = 0;
-        for (int64_t start = 0; start < row.n_exact; start += kGather) {
-            const int n = row.n_exact - start < kGather ? static_cast<int>(row.n_exact - start) : kGather;
+        T* const r = scratch->weight.get();
+        over_exact([&](int64_t start, int n, const T* X) {
+            dots(X, n, ld, p.get(), r);
             for (int c = 0; c < n; ++c) {
-                const int32_t j = row.exact_idx[start + c];
-                const T* q = factor(j);
-                const T r = dot(q, p, ld) + problem.offset[j] - row.value[start + c];
-                value += 0.5 * static_cast<double>(r) * r;
-                axpy(r, q, w.base.get(), ld);
-                if (dense()) std::memcpy(w.buffer.get() + c * ld, q, sizeof(T) * ld);
+                r[c] += problem->offset[row.exact_idx[start + c]] - row.value[start + c];
+                value += 0.5 * static_cast<double>(r[c]) * r[c];
             }
-            if (dense()) gram(w.buffer.get(), w.buffer.get(), n, ld, w.H.get());
-        }
+            combine(X, n, ld, r, base.get());
+            if (dense) gram(X, X, n, ld, H.get());
+        });
         return value;
+    }
+
+    // out[c] = q_c v over the open cells.
+    void open_dots(const T* v, double* out) {
+        T* const s = scratch->weight.get();
+        over_open([&](int64_t start, int n, const T* X) {
+            dots(X, n, ld, v, s);
+            for (int c = 0; c < n; ++c) out[start + c] = s[c];
+        });
+    }
+    // out += sum over the open cells of weight(c) q_c.
+    template <class F>
+    void add_open(F weight, T* out) {
+        T* const s = scratch->weight.get();
+        over_open([&](int64_t start, int n, const T* X) {
+            for (int c = 0; c < n; ++c) s[c] = static_cast<T>(weight(start + c));
+            combine(X, n, ld, s, out);
+        });
     }
 
     // The open cells at p + t d: their loss and its derivative in t. Slopes and curvatures are left in next_*.
@@ -82,90 +142,51 @@ struct RowSolver {
         double value = 0;
         derivative = 0;
         for (int64_t c = 0; c < row.n_open; ++c) {
-            const CellLoss cell = loss(w.x[c] + t * w.delta[c], row.lower[c], row.upper[c]);
+            const CellLoss cell = (*loss)(x[c] + t * delta[c], row.lower[c], row.upper[c]);
             value += cell.value;
-            derivative += cell.gradient * w.delta[c];
-            w.next_slope[c] = cell.gradient;
-            w.next_curvature[c] = cell.curvature;
+            derivative += cell.gradient * delta[c];
+            next_slope[c] = cell.gradient;
+            next_curvature[c] = cell.curvature;
         }
         return value;
     }
     void accept_open_cells() {
-        w.slope.swap(w.next_slope);
-        w.curvature.swap(w.next_curvature);
+        slope.swap(next_slope);
+        curvature.swap(next_curvature);
     }
 
     // H += sum over open cells of (curvature - counted) q q^T, where it changed.
     void update_curvature() {
-        int n = 0;
-        for (int64_t c = 0; c < row.n_open; ++c) {
-            const T change = static_cast<T>(w.curvature[c] - w.counted[c]);
-            if (change != 0) {
-                w.counted[c] = w.curvature[c];
-                const T* q = factor(row.open_idx[c]);
+        T *const Y = scratch->picked.get(), *const WY = scratch->weighted.get();
+        over_open([&](int64_t start, int n, const T* X) {
+            int m = 0;
+            for (int c = 0; c < n; ++c) {
+                const T change = static_cast<T>(curvature[start + c] - counted[start + c]);
+                if (change == 0) continue;
+                counted[start + c] = curvature[start + c];
                 for (int a = 0; a < ld; ++a) {
-                    w.buffer[n * ld + a] = q[a];
-                    w.weighted[n * ld + a] = change * q[a];
+                    Y[m * ld + a] = X[c * ld + a];
+                    WY[m * ld + a] = change * X[c * ld + a];
                 }
-                ++n;
+                ++m;
             }
-            if (n == kGather || (c + 1 == row.n_open && n > 0)) {
-                gram(w.weighted.get(), w.buffer.get(), n, ld, w.H.get());
-                n = 0;
-            }
-        }
+            gram(WY, Y, m, ld, H.get());
+        });
     }
 
     // out = H v without H: ridge v + sum over cells of curvature (q v) q.
     void multiply(const T* v, T* out) {
-        for (int a = 0; a < ld; ++a) out[a] = problem.ridge[a] * v[a];
-        for (int64_t c = 0; c < row.n_exact; ++c) {
-            const T* q = factor(row.exact_idx[c]);
-            axpy(dot(q, v, ld), q, out, ld);
-        }
-        for (int64_t c = 0; c < row.n_open; ++c) {
-            if (w.curvature[c] == 0) continue;
-            const T* q = factor(row.open_idx[c]);
-            axpy(static_cast<T>(w.curvature[c]) * dot(q, v, ld), q, out, ld);
-        }
-    }
-
-    // d = -H^-1 grad, hd = H d.
-    bool newton_direction() {
-        T largest = 0;
-        for (int a = 0; a < problem.k; ++a) largest = larger(largest, w.H[a * ld + a]);
-        // A shift of the step, not of the solution: it keeps rank-deficient rows solvable at ridge 0.
-        const T jitter = 8 * std::numeric_limits<T>::epsilon() * largest;
-        if (!cholesky(w.H.get(), jitter, w.U.get(), w.inv.get(), ld)) return false;
-        for (int a = 0; a < ld; ++a) w.rhs[a] = -w.grad[a];
-        cholesky_solve(w.U.get(), w.inv.get(), w.rhs.get(), w.d.get(), ld);
-        for (int a = 0; a < ld; ++a) w.hd[a] = -w.grad[a];
-        return true;
-    }
-
-    // A few conjugate gradient steps on H d = -grad from d = 0.
-    bool cg_direction() {
-        for (int a = 0; a < ld; ++a) {
-            w.d[a] = 0;
-            w.hd[a] = 0;
-            w.cg_r[a] = w.cg_v[a] = -w.grad[a];
-        }
-        double rr = dot64(w.cg_r.get(), w.cg_r.get(), ld);
-        const double enough = rr * 1e-20;
-        for (int step = 0; step < problem.cg_steps && rr > enough; ++step) {
-            multiply(w.cg_v.get(), w.rhs.get());
-            const double curvature = dot64(w.cg_v.get(), w.rhs.get(), ld);
-            if (!(curvature > 0)) break;
-            const T t = static_cast<T>(rr / curvature);
-            axpy(t, w.cg_v.get(), w.d.get(), ld);
-            axpy(t, w.rhs.get(), w.hd.get(), ld);
-            axpy(-t, w.rhs.get(), w.cg_r.get(), ld);
-            const double next = dot64(w.cg_r.get(), w.cg_r.get(), ld);
-            const T beta = static_cast<T>(next / rr);
-            for (int a = 0; a < ld; ++a) w.cg_v[a] = w.cg_r[a] + beta * w.cg_v[a];
-            rr = next;
-        }
-        return true;
+        T* const s = scratch->weight.get();
+        for (int a = 0; a < ld; ++a) out[a] = problem->ridge[a] * v[a];
+        over_exact([&](int64_t, int n, const T* X) {
+            dots(X, n, ld, v, s);
+            combine(X, n, ld, s, out);
+        });
+        over_open([&](int64_t start, int n, const T* X) {
+            dots(X, n, ld, v, s);
+            for (int c = 0; c < n; ++c) s[c] *= static_cast<T>(curvature[start + c]);
+            combine(X, n, ld, s, out);
+        });
     }
 
     // F along the line p + t d: quadratic but for the open cells, whose loss is kept apart.
@@ -177,9 +198,9 @@ struct RowSolver {
     };
     Trial try_step(const Line& line, double t) {
         double derivative;
-        const double open_value = open_cells(t, derivative);
-        return {t, line.slope * t + 0.5 * line.quadratic * t * t + (open_value - line.open_value),
-                line.slope + line.quadratic * t + derivative, open_value};
+        const double value = open_cells(t, derivative);
+        return {t, line.slope * t + 0.5 * line.quadratic * t * t + (value - line.open_value),
+                line.slope + line.quadratic * t + derivative, value};
     }
 
     // A step with F(p + t d) < F(p): the full one if it lowers F well, else near the minimum along d.
@@ -199,78 +220,221 @@ struct RowSolver {
 
     // What a step of one coordinate at a time would gain: sum of grad_a^2 / (2 H_aa).
     double jacobi_gain() const {
-        double gain = 0;
-        for (int a = 0; a < ld; ++a)
-            if (w.H[a * ld + a] > 0) gain += 0.5 * static_cast<double>(w.grad[a]) * w.grad[a] / w.H[a * ld + a];
-        return gain;
+        return sum64(ld, [&](int a) {
+            const double h = H[a * ld + a];
+            return h > 0 ? 0.5 * static_cast<double>(grad[a]) * grad[a] / h : 0.0;
+        });
     }
 
-    // One Newton step from p; returns by how much F fell, or a negative number if there was nothing to gain.
-    double step(T* p, double& open_value, double objective) {
-        std::memcpy(w.grad.get(), w.base.get(), sizeof(T) * ld);
-        for (int64_t c = 0; c < row.n_open; ++c)
-            if (w.slope[c] != 0) axpy(static_cast<T>(w.slope[c]), factor(row.open_idx[c]), w.grad.get(), ld);
-        if (dense()) {
-            update_curvature();
-            if (jacobi_gain() <= problem.inner_tol * objective) return -1;
-        }
-        if (!(dense() ? newton_direction() : cg_direction())) return -1;
-
-        const double slope = dot64(w.grad.get(), w.d.get(), ld);
-        if (!(slope < -problem.inner_tol * objective) || std::isinf(slope)) return -1;
-        Line line{dot64(w.base.get(), w.d.get(), ld), dot64(w.hd.get(), w.d.get(), ld), open_value};
-        for (int64_t c = 0; c < row.n_open; ++c) {
-            w.delta[c] = dot(factor(row.open_idx[c]), w.d.get(), ld);
-            line.quadratic -= w.curvature[c] * w.delta[c] * w.delta[c];
-        }
-        line.quadratic = larger(line.quadratic, 0.0);
-        const Trial best = line_search(line, slope);
-        if (best.t == 0) return -1;
-        // base moves by t (H d - sum over open cells of curvature (q d) q)
-        axpy(static_cast<T>(best.t), w.d.get(), p, ld);
-        axpy(static_cast<T>(best.t), w.hd.get(), w.base.get(), ld);
-        for (int64_t c = 0; c < row.n_open; ++c) {
-            const double moved = best.t * w.curvature[c] * w.delta[c];
-            if (moved != 0) axpy(static_cast<T>(-moved), factor(row.open_idx[c]), w.base.get(), ld);
-            w.x[c] += best.t * w.delta[c];
-        }
-        accept_open_cells();
-        open_value = best.open_value;
-        return -best.change;
+    double ridge_value() const {
+        return sum64(ld, [&](int a) { return 0.5 * static_cast<double>(problem->ridge[a]) * p[a] * p[a]; });
     }
 
-    double ridge_value(const T* p) const {
-        double value = 0;
-        for (int a = 0; a < ld; ++a) value += 0.5 * static_cast<double>(problem.ridge[a]) * p[a] * p[a];
-        return value;
-    }
+  public:
+    Buffer<T> p, H, base, grad, d;
 
-    // Lower F from p in place; returns the loss of the row's cells at the new p (without the ridge).
-    double solve(T* p) {
-        w.base.clear();
-        if (dense()) w.H.clear();
-        w.reserve_open(row.n_open);
-        for (int64_t c = 0; c < row.n_open; ++c) {
-            const int32_t j = row.open_idx[c];
-            w.x[c] = static_cast<double>(dot(factor(j), p, ld)) + problem.offset[j];
-            w.counted[c] = w.delta[c] = 0;
+    RowSolver(const Problem<T>& problem, const Loss& loss, Scratch<T>& scratch)
+        : problem(&problem), loss(&loss), scratch(&scratch), ld(problem.ld), p(ld), H(static_cast<long>(ld) * ld), base(ld),
+          grad(ld), d(ld) {}
+
+    bool factors_H() const { return dense; }
+
+    void begin(const RowCells<T>& cells, const T* start, int k) {
+        row = cells;
+        steps_left = problem->inner_steps;
+        std::memcpy(p.get(), start, sizeof(T) * k);
+        keep_factors();
+        base.clear();
+        if (dense) H.clear();
+        if (x.size() < row.n_open) {
+            Buffer<double>* const all[] = {&x, &delta, &slope, &curvature, &counted, &next_slope, &next_curvature};
+            for (Buffer<double>* v : all) v->resize(row.n_open);
         }
-        double objective = exact_cells(p) + ridge_value(p);
+        open_dots(p.get(), x.get());
+        for (int64_t c = 0; c < row.n_open; ++c) {
+            x[c] += problem->offset[row.open_idx[c]];
+            counted[c] = delta[c] = 0;
+        }
+        objective = exact_cells() + ridge_value();
         for (int a = 0; a < ld; ++a) {
-            w.base[a] += problem.ridge[a] * p[a];
-            if (dense()) w.H[a * ld + a] += problem.ridge[a];
+            base[a] += problem->ridge[a] * p[a];
+            if (dense) H[a * ld + a] += problem->ridge[a];
         }
         double unused;
-        double open_value = open_cells(0, unused);
+        open_value = open_cells(0, unused);
         accept_open_cells();
         objective += open_value;
-        for (int inner = 0; inner < problem.inner_steps; ++inner) {
-            const double fall = step(p, open_value, objective);
-            if (fall < 0) break;
-            objective -= fall;
-            if (row.n_open == 0 && dense()) break;  // solved
+    }
+
+    // The gradient, and H where it changed, at p; false if there is nothing more to gain.
+    bool prepare() {
+        if (steps_left-- <= 0) return false;
+        std::memcpy(grad.get(), base.get(), sizeof(T) * ld);
+        add_open([&](int64_t c) { return slope[c]; }, grad.get());
+        if (!dense) return true;
+        update_curvature();
+        return jacobi_gain() > problem->inner_tol * objective;
+    }
+
+    // A shift of the step, not of the solution: it keeps rank-deficient rows solvable at ridge 0.
+    T jitter() const {
+        T largest = 0;
+        for (int a = 0; a < problem->k; ++a) largest = larger(largest, H[a * ld + a]);
+        return 8 * std::numeric_limits<T>::epsilon() * largest;
+    }
+
+    // With H x = grad: d = -x, H d = -grad.
+    void take_solution() {
+        for (int a = 0; a < ld; ++a) {
+            d[a] = -d[a];
+            scratch->hd[a] = -grad[a];
         }
-        return objective - ridge_value(p);
+    }
+
+    // A few conjugate gradient steps on H d = -grad from d = 0.
+    void conjugate_gradients() {
+        T *const r = scratch->residual.get(), *const v = scratch->direction.get(), *const Hv = scratch->picked.get();
+        d.clear();
+        scratch->hd.clear();
+        for (int a = 0; a < ld; ++a) r[a] = v[a] = -grad[a];
+        double rr = dot64(r, r, ld);
+        const double enough = rr * 1e-20;
+        for (int step = 0; step < problem->cg_steps && rr > enough; ++step) {
+            multiply(v, Hv);
+            const double curved = dot64(v, Hv, ld);
+            if (!(curved > 0)) break;
+            const T t = static_cast<T>(rr / curved);
+            axpy(t, v, d.get(), ld);
+            axpy(t, Hv, scratch->hd.get(), ld);
+            axpy(-t, Hv, r, ld);
+            const double next = dot64(r, r, ld);
+            const T beta = static_cast<T>(next / rr);
+            for (int a = 0; a < ld; ++a) v[a] = r[a] + beta * v[a];
+            rr = next;
+        }
+    }
+
+    // Move p along d, H d being known. If the row is solved by that, or cannot be, no steps are left.
+    void advance() {
+        if (!step_along()) steps_left = 0;
+        if (row.n_open == 0 && dense) steps_left = 0;
+    }
+
+    double loss_without_ridge() const { return objective - ridge_value(); }
+
+  private:
+    bool step_along() {
+        const double initial = dot64(grad.get(), d.get(), ld);
+        if (!(initial < -problem->inner_tol * objective) || std::isinf(initial)) return false;
+        Line line{dot64(base.get(), d.get(), ld), dot64(scratch->hd.get(), d.get(), ld), open_value};
+        open_dots(d.get(), delta.get());
+        for (int64_t c = 0; c < row.n_open; ++c) line.quadratic -= curvature[c] * delta[c] * delta[c];
+        line.quadratic = larger(line.quadratic, 0.0);
+        const Trial best = line_search(line, initial);
+        if (best.t == 0) return false;
+        // base moves by t (H d - sum over open cells of curvature (q d) q)
+        axpy(static_cast<T>(best.t), d.get(), p.get(), ld);
+        axpy(static_cast<T>(best.t), scratch->hd.get(), base.get(), ld);
+        add_open([&](int64_t c) { return -best.t * curvature[c] * delta[c]; }, base.get());
+        for (int64_t c = 0; c < row.n_open; ++c) x[c] += best.t * delta[c];
+        accept_open_cells();
+        open_value = best.open_value;
+        objective += best.change;
+        return true;
+    }
+};
+
+// Rows [begin, end), a lane's worth at a time: a row that is solved makes room for the next.
+template <class T, class Loss>
+class RowQueue {
+    static constexpr int L = kLanes<T>;
+    using Solver = RowSolver<T, Loss>;
+    const CellsView<T>& cells;
+    T* own;
+    int k;
+    int64_t next, end;
+    Scratch<T> scratch;
+    BatchedCholesky<T> cholesky;
+    Buffer<char> room;
+    int64_t index[L];
+    bool busy[L] = {};
+    double total = 0;
+
+    Solver& slot(int l) { return reinterpret_cast<Solver*>(room.get())[l]; }
+
+    void finish(int l) {
+        std::memcpy(own + index[l] * k, slot(l).p.get(), sizeof(T) * k);
+        total += slot(l).loss_without_ridge();
+        busy[l] = false;
+    }
+
+    // Start the next row that needs a factored H; rows on the way that do not are solved here.
+    void refill(int l) {
+        for (; next < end && !busy[l]; ++next) {
+            const RowCells<T> row = row_cells(cells, next);
+            if (row.n_exact + row.n_open == 0) {  // nothing is known: the least norm
+                std::memset(own + next * k, 0, sizeof(T) * k);
+                continue;
+            }
+            index[l] = next;
+            slot(l).begin(row, own + next * k, k);
+            if (slot(l).factors_H()) {
+                busy[l] = true;
+                continue;
+            }
+            while (slot(l).prepare()) {
+                slot(l).conjugate_gradients();
+                slot(l).advance();
+            }
+            finish(l);
+        }
+    }
+
+    // One Newton step of the rows in some slots.
+    void step(const int* slots, int n) {
+        const T *H[L], *b[L];
+        T jitter[L], *d[L];
+        for (int i = 0; i < L; ++i) {  // lanes to spare repeat the first row
+            Solver& row = slot(slots[i < n ? i : 0]);
+            H[i] = row.H.get();
+            b[i] = row.grad.get();
+            d[i] = row.d.get();
+            jitter[i] = row.jitter();
+        }
+        cholesky.solve(H, jitter, b, d);
+        for (int i = 0; i < n; ++i) {
+            slot(slots[i]).take_solution();
+            slot(slots[i]).advance();
+        }
+    }
+
+  public:
+    RowQueue(const Problem<T>& problem, const Loss& loss, const CellsView<T>& cells, T* own, int k, int64_t begin, int64_t end)
+        : cells(cells), own(own), k(k), next(begin), end(end), scratch(problem.ld), cholesky(problem.ld),
+          room(sizeof(Solver) * L) {
+        for (int l = 0; l < L; ++l) new (&slot(l)) Solver(problem, loss, scratch);
+    }
+    RowQueue(const RowQueue&) = delete;
+    RowQueue& operator=(const RowQueue&) = delete;
+    ~RowQueue() {
+        for (int l = 0; l < L; ++l) slot(l).~Solver();
+    }
+
+    // Lower the objective of every row; returns the loss of their cells, without the ridge.
+    double run() {
+        for (;;) {
+            int slots[L], n = 0;
+            for (int l = 0; l < L; ++l) {
+                if (!busy[l]) refill(l);
+                while (busy[l] && !slot(l).prepare()) {
+                    finish(l);
+                    refill(l);
+                }
+                if (busy[l]) slots[n++] = l;
+            }
+            if (n == 0) return total;
+            step(slots, n);
+        }
     }
 };
 
@@ -278,28 +442,10 @@ template <class T>
 struct SweepImpl {
     static int padded(int k) { return (k + kAlign<T> - 1) / kAlign<T> * kAlign<T>; }
 
-    // own is (n_rows, k) row-major; each row is copied to padded scratch, solved and copied back.
+    // own is (n_rows, k) row-major, not padded.
     static double rows(const Problem<T>& problem, const CellsView<T>& cells, T* own, int k, int64_t begin, int64_t end) {
-        Workspace<T> w(problem.ld);
-        Buffer<T> p(problem.ld);
-        double total = 0;
-        for (int64_t i = begin; i < end; ++i) {
-            const RowCells<T> row = row_cells(cells, i);
-            if (row.n_exact + row.n_open == 0) {  // nothing is known: the least norm
-                std::memset(own + i * k, 0, sizeof(T) * k);
-                continue;
-            }
-            std::memcpy(p.get(), own + i * k, sizeof(T) * k);
-            if (problem.scale > 0) {
-                const Tobit loss{problem.scale};
-                total += RowSolver<T, Tobit>{problem, row, loss, w}.solve(p.get());
-            } else {
-                const Hinge loss{};
-                total += RowSolver<T, Hinge>{problem, row, loss, w}.solve(p.get());
-            }
-            std::memcpy(own + i * k, p.get(), sizeof(T) * k);
-        }
-        return total;
+        if (problem.scale > 0) return RowQueue<T, Tobit>(problem, Tobit{problem.scale}, cells, own, k, begin, end).run();
+        return RowQueue<T, Hinge>(problem, Hinge{}, cells, own, k, begin, end).run();
     }
 
     // Predictions, gradients and loss of the cells of rows [begin, end); own is unpadded, other padded.

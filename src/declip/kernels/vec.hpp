@@ -1,4 +1,4 @@
-// Vector lanes and the small dense algebra of one row: dot, axpy, Gram matrix, Cholesky.
+// Vector lanes and the small dense algebra of one row: dot products, combinations, Gram matrix.
 // Every vector has a padded length `ld`, a multiple of kAlign<T>; the padding holds zeros.
 #pragma once
 
@@ -113,17 +113,93 @@ inline void axpy(T w, const T* x, T* y, int ld) {  // y += w x
     for (int a = 0; a < ld; a += kLanes<T>) store(y + a, load(y + a) + w * load(x + a));
 }
 
+// f.template run<W>(b) on panels of W <= 8 vectors that begin at column b and together make up ld columns.
+template <class T, class F>
+inline void over_panels(int ld, F f) {
+    constexpr int L = kLanes<T>;
+    int b = 0;
+    for (; b + 8 * L <= ld; b += 8 * L) f.template run<8>(b);
+    switch ((ld - b) / L) {
+        case 1: return f.template run<1>(b);
+        case 2: return f.template run<2>(b);
+        case 3: return f.template run<3>(b);
+        case 4: return f.template run<4>(b);
+        case 5: return f.template run<5>(b);
+        case 6: return f.template run<6>(b);
+        case 7: return f.template run<7>(b);
+    }
+}
+
+// out[c] = X[c] . v for n rows of X; a panel of v stays in registers.
+template <class T>
+struct Dots {
+    const T* X;
+    int n, ld;
+    const T* v;
+    T* out;
+
+    template <int W>
+    void run(int b) const {
+        Vec<T> r[W];
+        for (int w = 0; w < W; ++w) r[w] = load(v + b + w * kLanes<T>);
+        int c = 0;
+        for (; c + 4 <= n; c += 4) some<W, 4>(r, b, c);
+        for (; c < n; ++c) some<W, 1>(r, b, c);
+    }
+    template <int W, int C>  // C rows at a time: their sums do not wait for each other
+    void some(const Vec<T>* r, int b, int c) const {
+        Vec<T> s[C];
+        for (int i = 0; i < C; ++i) s[i] = r[0] * load(X + (c + i) * ld + b);
+        for (int w = 1; w < W; ++w)
+            for (int i = 0; i < C; ++i) s[i] += r[w] * load(X + (c + i) * ld + b + w * kLanes<T>);
+        for (int i = 0; i < C; ++i) out[c + i] = (b == 0 ? T(0) : out[c + i]) + total<T>(s[i]);
+    }
+};
+template <class T>
+inline void dots(const T* X, int n, int ld, const T* v, T* out) {
+    over_panels<T>(ld, Dots<T>{X, n, ld, v, out});
+}
+
+// y += sum over n rows of s[c] X[c]; a panel of y stays in registers.
+template <class T>
+struct Combine {
+    const T* X;
+    int n, ld;
+    const T* s;
+    T* y;
+
+    template <int W>
+    void run(int b) const {
+        Vec<T> even[W], odd[W] = {};
+        for (int w = 0; w < W; ++w) even[w] = load(y + b + w * kLanes<T>);
+        int c = 0;
+        for (; c + 2 <= n; c += 2)
+            for (int w = 0; w < W; ++w) {
+                even[w] += s[c] * load(X + c * ld + b + w * kLanes<T>);
+                odd[w] += s[c + 1] * load(X + (c + 1) * ld + b + w * kLanes<T>);
+            }
+        if (c < n)
+            for (int w = 0; w < W; ++w) even[w] += s[c] * load(X + c * ld + b + w * kLanes<T>);
+        for (int w = 0; w < W; ++w) store(y + b + w * kLanes<T>, even[w] + odd[w]);
+    }
+};
+template <class T>
+inline void combine(const T* X, int n, int ld, const T* s, T* y) {
+    over_panels<T>(ld, Combine<T>{X, n, ld, s, y});
+}
+
 // A[a0 : a0 + R, b0 : b0 + W lanes] += sum over cells c of X[c, a] Y[c, b], in registers.
 template <class T, int R, int W>
 inline void gram_tile(const T* X, const T* Y, int n, int ld, T* A, int a0, int b0) {
-    Vec<T> acc[R][W] = {};
+    Vec<T> acc[R][W];
+    for (int r = 0; r < R; ++r)
+        for (int w = 0; w < W; ++w) acc[r][w] = Vec<T>{};
     for (int c = 0; c < n; ++c) {
         const T* x = X + c * ld + a0;
-        const T* y = Y + c * ld + b0;
-        for (int w = 0; w < W; ++w) {
-            const Vec<T> v = load(y + w * kLanes<T>);
-            for (int r = 0; r < R; ++r) acc[r][w] += x[r] * v;
-        }
+        Vec<T> y[W];  // R W + W + 1 registers in all
+        for (int w = 0; w < W; ++w) y[w] = load(Y + c * ld + b0 + w * kLanes<T>);
+        for (int r = 0; r < R; ++r)
+            for (int w = 0; w < W; ++w) acc[r][w] += x[r] * y[w];
     }
     for (int r = 0; r < R; ++r)
         for (int w = 0; w < W; ++w) {
@@ -135,63 +211,14 @@ inline void gram_tile(const T* X, const T* Y, int n, int ld, T* A, int a0, int b
 // Upper triangle of A += X^T Y, for n cells of X and Y (with X = diag(w) Y the result is symmetric).
 template <class T>
 inline void gram(const T* X, const T* Y, int n, int ld, T* A) {
-    constexpr int R = kTileRows, L = kLanes<T>;
-    for (int a = 0; a < ld; a += R) {
-        int b = a / L * L;
-        for (; b + 3 * L <= ld; b += 3 * L) gram_tile<T, R, 3>(X, Y, n, ld, A, a, b);
-        if (b + 2 * L <= ld) gram_tile<T, R, 2>(X, Y, n, ld, A, a, b);
-        else if (b + L <= ld) gram_tile<T, R, 1>(X, Y, n, ld, A, a, b);
-    }
-}
-
-// U[i, b0 : b0 + W lanes] = A[i, .] - sum over j < i of U[j, i] U[j, .]
-template <class T, int W>
-inline void cholesky_strip(const T* A, T* U, int ld, int i, int b0) {
-    Vec<T> acc[W];
-    for (int w = 0; w < W; ++w) acc[w] = load(A + i * ld + b0 + w * kLanes<T>);
-    for (int j = 0; j < i; ++j) {
-        const T u = U[j * ld + i];
-        for (int w = 0; w < W; ++w) acc[w] -= u * load(U + j * ld + b0 + w * kLanes<T>);
-    }
-    for (int w = 0; w < W; ++w) store(U + i * ld + b0 + w * kLanes<T>, acc[w]);
-}
-
-// A + jitter I = U^T U (upper triangles; what lies below the diagonal is never read); inv[i] = 1 / U[i, i].
-// False if a pivot is not positive.
-template <class T>
-inline bool cholesky(const T* A, T jitter, T* U, T* inv, int ld) {
-    constexpr int L = kLanes<T>;
-    for (int i = 0; i < ld; ++i) {
-        int b = i / L * L;
-        for (; b + 4 * L <= ld; b += 4 * L) cholesky_strip<T, 4>(A, U, ld, i, b);
-        if (b + 2 * L <= ld) {
-            cholesky_strip<T, 2>(A, U, ld, i, b);
-            b += 2 * L;
-        }
-        if (b + L <= ld) cholesky_strip<T, 1>(A, U, ld, i, b);
-        const T pivot = U[i * ld + i] + jitter;
-        if (!(pivot > 0)) return false;
-        inv[i] = 1 / std::sqrt(pivot);
-        for (int c = i / L * L; c < ld; c += L) store(U + i * ld + c, load(U + i * ld + c) * inv[i]);
-    }
-    return true;
-}
-
-// Solve U^T U d = b; b is overwritten.
-template <class T>
-inline void cholesky_solve(const T* U, const T* inv, T* b, T* d, int ld) {
-    constexpr int L = kLanes<T>;
-    for (int j = 0; j < ld; ++j) {  // U^T y = b
-        const T y = b[j] * inv[j];
-        for (int c = j / L * L; c < ld; c += L) store(b + c, load(b + c) - y * load(U + j * ld + c));
-        d[j] = y;
-    }
-    for (int i = ld - 1; i >= 0; --i) {  // U d = y, from the last row up
-        T s = d[i];
-        int c = i + 1;
-        for (; c % L != 0; ++c) s -= U[i * ld + c] * d[c];
-        if (c < ld) s -= dot(U + i * ld + c, d + c, ld - c);
-        d[i] = s * inv[i];
+    constexpr int R = kTileRows, L = kLanes<T>, S = kAlign<T>;
+    for (int a = 0; a < ld; a += S) {  // a strip of S rows, from its first diagonal element on
+        int b = a;
+        for (; b + 3 * L <= ld; b += 3 * L)
+            for (int r = 0; r < S; r += R) gram_tile<T, R, 3>(X, Y, n, ld, A, a + r, b);
+        if (b + 2 * L <= ld)
+            for (int r = 0; r < S; r += R) gram_tile<T, R, 2>(X, Y, n, ld, A, a + r, b);
+        else if (b + L <= ld) gram_tile<T, S, 1>(X, Y, n, ld, A, a, b);
     }
 }
 
