@@ -65,10 +65,10 @@ class SparsePlusLowRank(LinearOperator):
 def balancing_maps(P: NDArray, Q: NDArray) -> tuple[NDArray, NDArray, NDArray]:
     """Return (S, M, N) such that P M and Q N are U sqrt(S) and V sqrt(S), with P Q^T = U S V^T.
 
-    With the thin QR factors R_P, R_Q and R_P R_Q^T = U' S V'^T: M = R_Q^T V' S^-1/2,
+    With R_P^T R_P = P^T P, R_Q likewise, and R_P R_Q^T = U' S V'^T: M = R_Q^T V' S^-1/2,
     N = R_P^T U' S^-1/2. Directions without weight (S = 0) are mapped to zero.
     """
-    R_P, R_Q = (np.asarray(np.linalg.qr(F.astype(np.float64), mode="r")) for F in (P, Q))
+    R_P, R_Q = _root(P), _root(Q)
     U, S, Vt = np.linalg.svd(R_P @ R_Q.T, full_matrices=False)
     kept = S > S[:1] * 1e-13
     weight = np.zeros_like(S)
@@ -78,6 +78,15 @@ def balancing_maps(P: NDArray, Q: NDArray) -> tuple[NDArray, NDArray, NDArray]:
         np.pad(F, ((0, 0), (0, missing))) for F in (R_Q.T @ (Vt.T * weight), R_P.T @ (U * weight))
     )
     return np.pad(np.where(kept, S, 0.0), (0, missing)), M, N
+
+
+def _root(F: NDArray) -> NDArray:
+    """Return R with R^T R = F^T F, to the precision of F."""
+    if F.dtype == np.float64 or len(F) < F.shape[1]:
+        return np.asarray(np.linalg.qr(F.astype(np.float64), mode="r"))
+    wide = F.astype(np.float64)
+    squares, V = np.linalg.eigh(wide.T @ wide)  # errs by 1e-16 of the largest square: 1e-8 of F
+    return np.sqrt(np.maximum(squares, 0.0))[:, None] * V.T
 
 
 def truncated_svd(A: Any, k: int, random_state: Any = None, tol: float = 0.0) -> SVD:

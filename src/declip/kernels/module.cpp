@@ -4,6 +4,8 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <sys/mman.h>
+
 #include <cstdlib>
 #include <cstring>
 #include <memory>
@@ -67,6 +69,7 @@ const Kernels<T>& kernels() {
     else return current_isa->f64;
 }
 
+constexpr size_t kHugePage = 1 << 21;
 constexpr int64_t kChunkWork = 1 << 14;  // cells: some milliseconds
 
 template <class T>
@@ -97,8 +100,13 @@ struct Padded {
     std::vector<T> ridge;
     Padded(Matrix<T> factors, const T* ridge_in, int ld) : ridge(ld, T(1)) {
         const size_t n = factors.shape(0), k = factors.shape(1);
-        other.reset(static_cast<T*>(std::aligned_alloc(64, (sizeof(T) * n * ld + 63) / 64 * 64 + 64)));
+        const size_t page = sizeof(T) * n * ld < 2 * kHugePage ? 64 : kHugePage;
+        const size_t bytes = (sizeof(T) * n * ld / page + 1) * page;
+        other.reset(static_cast<T*>(std::aligned_alloc(page, bytes)));
         if (!other) throw std::bad_alloc();
+#ifdef MADV_HUGEPAGE
+        if (page == kHugePage) madvise(other.get(), bytes, MADV_HUGEPAGE);  // rows are read at random
+#endif
         for (size_t j = 0; j < n; ++j) {
             T* row = other.get() + j * ld;
             std::memcpy(row, factors.data() + j * k, sizeof(T) * k);
