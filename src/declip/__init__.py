@@ -10,14 +10,27 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from declip.estimators import DTrCMC, ExactCMC, FroCMC, TrCMC, trace_path
     from declip.intervals import Intervals
+    from declip.model_selection import EntryKFold, EntryShuffleSplit
 
-__all__ = ["DTrCMC", "ExactCMC", "FroCMC", "Intervals", "TrCMC", "__version__", "trace_path"]
+__all__ = [
+    "DTrCMC",
+    "EntryKFold",
+    "EntryShuffleSplit",
+    "ExactCMC",
+    "FroCMC",
+    "Intervals",
+    "TrCMC",
+    "__version__",
+    "trace_path",
+]
 
 __version__ = "0.1.0"
 
 # Loaded when first asked for: scikit-learn alone takes most of a second to import.
 _HOMES = {
     "DTrCMC": "declip.estimators",
+    "EntryKFold": "declip.model_selection",
+    "EntryShuffleSplit": "declip.model_selection",
     "ExactCMC": "declip.estimators",
     "FroCMC": "declip.estimators",
     "Intervals": "declip.intervals",
