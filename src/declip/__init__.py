@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from declip.estimators import DTrCMC, ExactCMC, FroCMC, TrCMC, trace_path
     from declip.intervals import Intervals
-    from declip.model_selection import EntryKFold, EntryShuffleSplit
+    from declip.model_selection import EntryKFold, EntrySearchCV, EntryShuffleSplit
 
 __all__ = [
     "DTrCMC",
     "EntryKFold",
+    "EntrySearchCV",
     "EntryShuffleSplit",
     "ExactCMC",
     "FroCMC",
@@ -30,6 +31,7 @@ __version__ = "0.1.0"
 _HOMES = {
     "DTrCMC": "declip.estimators",
     "EntryKFold": "declip.model_selection",
+    "EntrySearchCV": "declip.model_selection",
     "EntryShuffleSplit": "declip.model_selection",
     "ExactCMC": "declip.estimators",
     "FroCMC": "declip.estimators",
