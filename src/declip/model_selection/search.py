@@ -246,7 +246,7 @@ class EntrySearchCV(CallbackSupportMixin, MetaEstimatorMixin, BaseEstimator):
         return Intervals.from_cells(table_to_triplets(X, estimator=self), *self._limits())
 
     def _splits(self, intervals: Intervals, rng: np.random.RandomState) -> list[Split]:
-        cv = 5 if self.cv is None else self.cv
+        cv: Any = 5 if self.cv is None else self.cv
         if isinstance(cv, Integral):
             cv = EntryKFold(int(cv), random_state=rng)
         return list(cv.split(intervals) if hasattr(cv, "split") else cv)
