@@ -8,6 +8,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from declip.detect import detect_limits
     from declip.estimators import DTrCMC, ExactCMC, FroCMC, TrCMC, trace_path
     from declip.intervals import Intervals
     from declip.model_selection import EntryKFold, EntrySearchCV, EntryShuffleSplit
@@ -22,6 +23,7 @@ __all__ = [
     "Intervals",
     "TrCMC",
     "__version__",
+    "detect_limits",
     "trace_path",
 ]
 
@@ -37,6 +39,7 @@ _HOMES = {
     "FroCMC": "declip.estimators",
     "Intervals": "declip.intervals",
     "TrCMC": "declip.estimators",
+    "detect_limits": "declip.detect",
     "trace_path": "declip.estimators",
 }
 
