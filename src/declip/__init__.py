@@ -8,20 +8,38 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from declip.detect import detect_limits
     from declip.estimators import DTrCMC, ExactCMC, FroCMC, TrCMC, trace_path
     from declip.intervals import Intervals
+    from declip.model_selection import EntryKFold, EntrySearchCV, EntryShuffleSplit
 
-__all__ = ["DTrCMC", "ExactCMC", "FroCMC", "Intervals", "TrCMC", "__version__", "trace_path"]
+__all__ = [
+    "DTrCMC",
+    "EntryKFold",
+    "EntrySearchCV",
+    "EntryShuffleSplit",
+    "ExactCMC",
+    "FroCMC",
+    "Intervals",
+    "TrCMC",
+    "__version__",
+    "detect_limits",
+    "trace_path",
+]
 
 __version__ = "0.1.0"
 
 # Loaded when first asked for: scikit-learn alone takes most of a second to import.
 _HOMES = {
     "DTrCMC": "declip.estimators",
+    "EntryKFold": "declip.model_selection",
+    "EntrySearchCV": "declip.model_selection",
+    "EntryShuffleSplit": "declip.model_selection",
     "ExactCMC": "declip.estimators",
     "FroCMC": "declip.estimators",
     "Intervals": "declip.intervals",
     "TrCMC": "declip.estimators",
+    "detect_limits": "declip.detect",
     "trace_path": "declip.estimators",
 }
 

@@ -7,6 +7,8 @@ from declip.solvers.noise import scale_at_zero
 from declip.solvers.solution import Solution
 from declip.solvers.start import constant_model, start_model, start_scale
 from declip.solvers.subgradient import subgradient_descent
+from declip.solvers.start import constant_model, revived, start_model, start_scale
+from declip.solvers.subgradient import Limits, subgradient_descent
 from declip.solvers.trace import factored, proximal
 
 __all__ = [
@@ -18,6 +20,7 @@ __all__ = [
     "minimise",
     "minimum_trace_norm",
     "proximal",
+    "revived",
     "scale_at_zero",
     "solve_rows",
     "start_model",
