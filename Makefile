@@ -7,11 +7,11 @@ PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 NATIVE := pyproject.toml CMakeLists.txt $(wildcard src/declip/kernels/*.cpp src/declip/kernels/*.hpp)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-long lint format clean FORCE
+.PHONY: help demo test test-long bench bench-quick lint format clean FORCE
 .DELETE_ON_ERROR:
 
 help: ## show this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' Makefile
 
 demo: $(VENV)/.installed-run ## restore a clipped matrix and show the result
 	$(BIN)/python -m declip.demo
@@ -21,6 +21,12 @@ test: $(VENV)/.installed-test ## run the fast tests and the examples in docstrin
 
 test-long: $(VENV)/.installed-test ## run every test
 	$(BIN)/python -m pytest $(ARGS)
+
+bench: $(VENV)/.installed-bench ## measure declip beside its peers (an hour, on a quiet machine)
+	$(BIN)/python -m benchmarks $(ARGS)
+
+bench-quick: $(VENV)/.installed-bench ## the same on small shapes, under three minutes
+	$(BIN)/python -m benchmarks --quick $(ARGS)
 
 lint: $(VENV)/.installed-lint ## check style, types and the direction of imports
 	$(BIN)/ruff check
@@ -46,6 +52,7 @@ $(VENV)/.build-tools: pyproject.toml
 
 EXTRAS_test := [test]
 EXTRAS_lint := [lint]
+EXTRAS_bench := [bench]
 $(VENV)/.installed-%: $(VENV)/.build-tools $(VENV)/.modules $(NATIVE)
 	$(PIP) --no-build-isolation --config-settings build-dir=$(VENV)/build --editable '.$(EXTRAS_$*)'
 	@touch $@

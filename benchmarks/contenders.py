@@ -5,11 +5,6 @@ python -m benchmarks.contenders cmfrec-cg 2m 40 3
 
 from __future__ import annotations
 
-import os
-
-for _name in ("OMP", "OPENBLAS", "MKL", "RAYON", "LK"):
-    os.environ.setdefault(f"{_name}_NUM_THREADS", "1")
-
 import json
 import resource
 import sys

@@ -61,9 +61,7 @@ def _cells(
     rng: np.random.Generator, n_rows: int, n_cols: int, n_cells: int
 ) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
     """Return distinct cells, of rows and columns with log-normal activity."""
-    cumulated = [
-        np.cumsum(rng.lognormal(0, s, n)) for s, n in ((1.1, n_rows), (2.0, n_cols))
-    ]
+    cumulated = [np.cumsum(rng.lognormal(0, s, n)) for s, n in ((1.1, n_rows), (2.0, n_cols))]
     keys = np.empty(0, np.int64)
     while len(keys) < n_cells:
         rows, cols = (np.searchsorted(c, c[-1] * rng.random(n_cells)) for c in cumulated)

@@ -14,7 +14,7 @@ the variables.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -92,24 +92,31 @@ class Gradient(NamedTuple):
 
     def operator(self) -> SparsePlusLowRank:
         """Return the gradient as a linear operator."""
-        n_rows, n_cols = self.exact.shape
-        return SparsePlusLowRank(
-            np.zeros((n_rows, 1)), np.zeros((n_cols, 1)), (self.exact, self.open)
-        )
+        A, B = (np.zeros((n, 1), self.exact.dtype) for n in self.exact.shape)
+        return SparsePlusLowRank(A, B, (self.exact, self.open))
 
 
 def gradient(
-    intervals: Intervals, model: LowRank, scale: float = 0.0, threads: int = 1
+    intervals: Intervals,
+    model: LowRank,
+    scale: float = 0.0,
+    threads: int = 1,
+    dtype: Any = np.float64,
 ) -> Gradient:
-    """Return the loss and its gradient with respect to X."""
+    """Return the loss and its gradient with respect to X, the latter as numbers of ``dtype``."""
     side = intervals.by_row
     design, offset = model.seen_from_rows()
     loss, exact, open_ = residuals(side, model.A, design, offset, scale=scale, threads=threads)
     shape = intervals.shape
     return Gradient(
         loss,
-        sparse.csr_array((exact.astype(np.float64), side.exact_idx, side.exact_ptr), shape=shape),
-        sparse.csr_array((open_.astype(np.float64), side.open_idx, side.open_ptr), shape=shape),
+        *(
+            sparse.csr_array((data.astype(dtype, copy=False), idx, ptr), shape=shape)
+            for data, idx, ptr in (
+                (exact, side.exact_idx, side.exact_ptr),
+                (open_, side.open_idx, side.open_ptr),
+            )
+        ),
     )
 
 
@@ -147,7 +154,7 @@ def certificate(
     F(X) + f*(Y) - mean sum(Y) + (|Y 1|^2 + |Y^T 1|^2) / (2 alpha_bias), the last term only with
     offsets.
     """
-    G = gradient(intervals, model, scale, threads)
+    G = gradient(intervals, model, scale, threads, intervals.dtype)
     if trace_norm is None:
         trace_norm = model.trace_norm()
     norm = operator_norm(G.operator())
@@ -156,10 +163,10 @@ def certificate(
     strength = alpha if alpha_bias is None else alpha_bias
     primal = G.loss + alpha * trace_norm + 0.5 * strength * offsets
     dual = _conjugate(intervals, model, G, shrink, scale) - model.mean * shrink * (
-        G.exact.sum() + G.open.sum()
+        sum(float(S.data.sum(dtype=np.float64)) for S in (G.exact, G.open))
     )
     if model.bias:
-        sums = [G.exact.sum(axis=a) + G.open.sum(axis=a) for a in (0, 1)]
+        sums = [sum(S.sum(axis=a, dtype=np.float64) for S in (G.exact, G.open)) for a in (0, 1)]
         squares = shrink**2 * sum(float(s @ s) for s in sums)
         dual += 0.0 if squares == 0 else squares / (2 * strength) if strength > 0 else np.inf
     ratio = norm / alpha if alpha > 0 else np.inf if norm > 0 else 0.0
@@ -177,11 +184,11 @@ def _conjugate(
 ) -> float:
     """Return f*(shrink * G), the sum over cells of sup over x of x y - loss(x), or more (Tobit)."""
     side = intervals.by_row
-    y = shrink * G.exact.data
-    value = float(y @ side.value + 0.5 * y @ y)
+    y = G.exact.data
+    value = shrink * _dot(y, side.value) + 0.5 * shrink**2 * _dot(y, y)
     if intervals.n_open == 0:
         return value
-    y = shrink * G.open.data
+    y = shrink * G.open.data.astype(np.float64)
     if scale == 0:
         # The support function of the interval: the infinite end never has a weight.
         end = np.where(y > 0, side.upper, np.where(y < 0, side.lower, 0.0)).astype(np.float64)
@@ -195,3 +202,9 @@ def _conjugate(
     low, high = side.lower[ranged], side.upper[ranged]
     least = interval_loss(0.5 * (low + high), low, high, scale=scale).value.sum()
     return value + float(shrink * at_gradient - (1 - shrink) * least)
+
+
+def _dot(x: NDArray, y: NDArray, step: int = 1 << 20) -> float:
+    """Return x . y in double precision, a stretch at a time."""
+    stretches = (slice(i, i + step) for i in range(0, len(x), step))
+    return sum(float(x[s].astype(np.float64) @ y[s].astype(np.float64)) for s in stretches)

@@ -42,8 +42,8 @@ class _Problem:
     def step(self, clipped: Clipping, clip: SVD, eta: float) -> SVD:
         """Return shrink(X - eta (G + beta W * U V^T), eta alpha)."""
         X = clipped.X
-        G = gradient(self.intervals, X, threads=self.threads)
-        parts = tuple((-eta * S).astype(X.A.dtype) for S in (G.exact, G.open))
+        G = gradient(self.intervals, X, threads=self.threads, dtype=X.A.dtype)
+        parts = tuple(X.A.dtype.type(-eta) * S for S in (G.exact, G.open))
         moved = clipped.moved(clip, eta * self.alpha_clipped, parts)
         return shrink(moved, eta * self.alpha, X.Q, self.max_rank, warm_steps=1)
 

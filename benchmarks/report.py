@@ -1,0 +1,184 @@
+# ruff: noqa: E501 (sentences)
+"""RESULTS.md and its pictures, from the results that were kept."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import matplotlib.pyplot as plt
+
+from benchmarks.runner import HERE, RESULTS, kept
+
+__all__ = ["write_report"]
+
+# (what, contender, ours, k, ask)
+ASKS = [
+    ("cmfrec, Cholesky", "cmfrec-cholesky", "declip-cholesky", 40, 18),
+    ("cmfrec, CG", "cmfrec-cg", "declip", 40, 8),
+    ("cmfrec, CG", "cmfrec-cg", "declip", 64, 6),
+    ("implicit, CG", "implicit-cg", "declip", 40, 8),
+    ("LensKit", "lenskit", "declip", 40, 6),
+]
+
+
+def write_report() -> None:
+    """Write RESULTS.md from the studies that have been run."""
+    sections = {
+        "peers": _peers,
+        "threads": _threads,
+        "same-objective": _same_objective,
+        "soft-impute": _soft_impute,
+        "scaling": _scaling,
+        "roofline": _roofline,
+        "convex": _convex,
+    }
+    parts = [
+        "# Benchmarks\n\nMade by `make bench`; every figure is from the run that its section names. "
+        "One thread unless said; seconds are CPU seconds of the process; ratios are within one run. "
+        "The ratings are synthetic, of the shape of MovieLens-20M (`benchmarks/shapes.py`)."
+    ]
+    for name, section in sections.items():
+        found = kept(name)
+        if found is not None:
+            parts.append(f"{section(found['results'])}\n\n*{_where(found['machine'])}*")
+    notes = HERE / "NOTES.md"
+    if notes.exists():
+        parts.append(notes.read_text().strip())
+    (HERE / "RESULTS.md").write_text("\n\n".join(parts) + "\n")
+
+
+def _where(machine: dict[str, Any]) -> str:
+    versions = ", ".join(f"{name} {v}" for name, v in machine["versions"].items() if v)
+    return f"{machine['date']}, {machine['processor']}; Python {machine['python']}, {versions}"
+
+
+def _table(head: list[str], rows: list[list[Any]]) -> str:
+    lines = [head, ["---"] * len(head), *rows]
+    return "\n".join("| " + " | ".join(str(cell) for cell in line) + " |" for line in lines)
+
+
+def _peers(found: list[dict[str, Any]]) -> str:
+    rows = [
+        [r["name"], r["k"], f"{r['cpu']:.2f}", f"{r['wall']:.2f}", f"{r['added_mb']:.0f}"]
+        for r in found
+    ]
+    at = {(r["name"], r["k"]): r["cpu"] for r in found}
+    ratios = [
+        [what, k, f"{at[theirs, k] / at[ours, k]:.1f}x", f"{ask}x"]
+        for what, theirs, ours, k, ask in ASKS
+        if (theirs, k) in at and (ours, k) in at
+    ]
+    _bars(found)
+    cells = f"{found[0]['shape']} ratings"
+    return (
+        f"## Seconds an epoch, {cells}\n\nAn epoch is a sweep over all rows and all columns; "
+        "start-up and ending cancel out (a long fit less a short one). `declip` fits the same plain "
+        "squared loss as the others; `declip-hinge` the clipped one, with its inner steps. "
+        "The memory is what a fit adds at its peak to the data as the contender holds them.\n\n"
+        + _table(["", "rank", "CPU s", "wall s", "memory MB"], rows)
+        + "\n\n"
+        + _table(["against", "rank", "declip is faster", "asked"], ratios)
+        + "\n\n![Seconds an epoch](results/peers.png)"
+    )
+
+
+def _bars(found: list[dict[str, Any]]) -> None:
+    shown = [r for r in found if r["k"] == 40]
+    figure, axes = plt.subplots(figsize=(7, 3), layout="constrained")
+    names = [r["name"] for r in shown]
+    colours = ["tab:blue" if n.startswith("declip") else "tab:gray" for n in names]
+    axes.barh(names, [r["cpu"] for r in shown], color=colours)
+    axes.bar_label(axes.containers[0], fmt="%.2f", padding=3)
+    axes.invert_yaxis()
+    axes.set_xscale("log")
+    axes.set_xlabel("CPU seconds an epoch, rank 40")
+    axes.spines[["top", "right"]].set_visible(False)
+    figure.savefig(RESULTS / "peers.png", dpi=120)
+    plt.close(figure)
+
+
+def _threads(found: list[dict[str, Any]]) -> str:
+    one, two = found
+    return (
+        f"## Two threads\n\nAn epoch at rank {one['k']}: {one['wall']:.2f} s of wall time with one "
+        f"thread, {two['wall']:.2f} s with two: {one['wall'] / two['wall']:.2f}x (asked: 1.9x)."
+    )
+
+
+def _same_objective(found: list[dict[str, Any]]) -> str:
+    rows = []
+    for r in found:
+        ours = r["declip_cpu"]
+        reached = (
+            ["not reached", ""] if ours is None else [f"{ours:.2f}", f"{r['cpu'] / ours:.1f}x"]
+        )
+        rows.append([r["name"], r["epochs"], f"{r['objective']:.6g}", f"{r['cpu']:.2f}", *reached])
+    head = ["", "epochs", "its objective", "its CPU s", "declip's CPU s to it", "ratio"]
+    return (
+        f"## Time to the same objective, {found[0]['shape']} ratings, rank {found[0]['k']}\n\n"
+        "The plain squared loss plus ridge, the same for both; declip's own sweeps with momentum "
+        "and balancing, its start included.\n\n" + _table(head, rows)
+    )
+
+
+def _soft_impute(found: dict[str, Any]) -> str:
+    theirs, ours = found["soft_impute"], found["declip"]
+    rows = [
+        ["fancyimpute SoftImpute", f"{theirs['cpu']:.2f}", f"{theirs['objective']:.6g}"],
+        [f"TrCMC (rank {ours['rank']}, certified gap {ours['gap']:.2g})", f"{ours['cpu']:.2f}",
+         f"{ours['objective']:.6g}"],
+    ]  # fmt: skip
+    n, m = found["shape"]
+    return (
+        f"## Soft-impute, {n} x {m}, half missing\n\n"
+        + _table(["", "CPU s", "objective"], rows)
+        + f"\n\nTrCMC ends lower and is {theirs['cpu'] / ours['cpu']:.1f}x faster (asked: 10x)."
+    )
+
+
+def _scaling(found: dict[str, Any]) -> str:
+    figure, axes = plt.subplots(1, 3, figsize=(9, 2.8), layout="constrained")
+    for axis, what in zip(axes, ("cells", "ranks", "rows"), strict=True):
+        times = {int(n): t for n, t in found[what].items()}
+        axis.loglog(list(times), list(times.values()), "o-")
+        axis.set_title(f"{what}: exponent {found['exponents'][what]:.2f}", fontsize=10)
+        axis.spines[["top", "right"]].set_visible(False)
+    axes[0].set_ylabel("seconds a sweep")
+    figure.savefig(RESULTS / "scaling.png", dpi=120)
+    plt.close(figure)
+    rows = [
+        [what, ", ".join(f"{int(n):,}: {t:.3f}" for n, t in found[what].items()), f"{exponent:.2f}"]
+        for what, exponent in found["exponents"].items()
+    ]
+    pace = found["threads"]
+    return (
+        "## Scaling\n\nWall seconds of one sweep by Cholesky (cells at rank 20 and 144 cells a row; "
+        "ranks at 2 M cells; rows at 2 M cells). The asked exponent of the cells is at most 1.05.\n\n"
+        + _table(["", "seconds", "fitted exponent"], rows)
+        + f"\n\nTwo threads against one on the sweep alone: {pace['1'] / pace['2']:.2f}x."
+        + "\n\n![Scaling](results/scaling.png)"
+    )
+
+
+def _roofline(found: dict[str, Any]) -> str:
+    return (
+        f"## Roofline\n\nOne thread of this machine multiplies single-precision matrices at "
+        f"{found['gemm_gflops']:.0f} GF/s and copies {found['copy_gb']:.1f} GB/s (read and written). A sweep at "
+        f"rank {found['k']} over {found['cells']:,} cells runs at {found['sweep_gflops']:.0f} GF/s, "
+        f"{100 * found['share_of_gemm']:.0f} % of that product, while it gathers "
+        f"{found['sweep_gb']:.1f} GB/s of factors from random rows."
+    )
+
+
+def _convex(found: dict[str, Any]) -> str:
+    tr, dtr = found["TrCMC"], found["DTrCMC"]["seconds"]
+    n, m = found["shape"]
+    return (
+        f"## The convex methods at {n:,} x {m:,}, {found['cells']:,} cells\n\n"
+        f"TrCMC at 4 % of the largest useful alpha: certified gap {tr['gap']:.1e} of the objective, rank "
+        f"{tr['rank']}, in {tr['cpu']:.0f} CPU s (asked: 1e-2 in 30 s).\n\n"
+        f"DTrCMC, rank at most {found['DTrCMC']['max_rank']}, CPU seconds of the steps from the paper's start: "
+        + ", ".join(f"{t:.1f}" for t in dtr)
+        + f" (asked: 8 a step). Both together added {found['added_mb']:.0f} MB to the data; the dense matrix "
+        f"would be {n * m * 4 / 2**30:.0f} GB in single precision."
+    )

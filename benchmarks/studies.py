@@ -1,0 +1,213 @@
+"""The studies: each returns plain results, which `benchmarks.__main__` keeps."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+from benchmarks.contenders import ALPHA, as_intervals, as_values, peak_mb, resident_mb
+from benchmarks.runner import per_epoch, run, stopwatch
+from benchmarks.shapes import CEILING, SHAPES, make_ratings, ratings
+from declip import Intervals, TrCMC, kernels
+from declip.objective import largest_alpha
+from declip.solvers import Limits, constant_model, minimise, start_model, subgradient_descent
+
+__all__ = ["STUDIES"]
+
+warnings.simplefilter("ignore")
+PEERS = ["cmfrec-cholesky", "cmfrec-cg", "implicit-cg", "lenskit"]
+OURS = ["declip", "declip-cholesky", "declip-hinge", "declip-hinge-cholesky"]
+
+
+def peers(quick: bool) -> list[dict[str, Any]]:
+    """Seconds an epoch on the same ratings, rank and thread."""
+    if quick:
+        return per_epoch(["declip", "declip-hinge", "cmfrec-cg"], "200k", 40, (2, 6), rounds=1)
+    found = per_epoch([*OURS, *PEERS], "20m", 40, (1, 3), rounds=2)
+    return found + per_epoch(["declip", "declip-hinge", "cmfrec-cg"], "20m", 64, (1, 3), rounds=2)
+
+
+def threads(quick: bool) -> list[dict[str, Any]]:
+    """Wall seconds an epoch with one thread and with two."""
+    shape, epochs = ("200k", (2, 12)) if quick else ("20m", (1, 5))
+    return per_epoch(["declip", "declip-2-threads"], shape, 40, epochs, rounds=1 if quick else 3)
+
+
+def same_objective(quick: bool) -> list[dict[str, Any]]:
+    """CPU seconds until declip is at the plain objective that cmfrec ends with."""
+    shape, k = ("200k", 10) if quick else ("2m", 40)
+    ours = _path(as_values(ratings(shape)), k, max_iter=60)
+    found = []
+    for name in ("cmfrec-cg", "cmfrec-cholesky"):
+        theirs = run(name, shape, k, 10)
+        reached = next((t for t, value in ours if value <= theirs["objective"]), None)
+        found.append({**theirs, "declip_cpu": reached})
+    return found
+
+
+def _path(data: Intervals, k: int, max_iter: int) -> list[tuple[float, float]]:
+    """Return (CPU seconds, objective) after each sweep, the start included in the time."""
+    path: list[tuple[float, float]] = []
+    begin = time.process_time()
+    start = start_model(data, k, False, "auto", np.random.default_rng(0))
+    minimise(
+        *(data, start, ALPHA),
+        max_iter=max_iter,
+        tol=0.0,
+        polish=False,
+        on_sweep=lambda s: path.append((time.process_time() - begin, float(s.history[-1]))),
+    )
+    return path
+
+
+def soft_impute(quick: bool) -> dict[str, Any]:
+    """TrCMC beside fancyimpute's SoftImpute on a dense table, half of it missing."""
+    from fancyimpute import SoftImpute
+
+    shape = (400, 200) if quick else (2000, 1000)
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((shape[0], 10)) @ rng.standard_normal((10, shape[1]))
+    X += 0.5 * rng.standard_normal(shape)
+    X[rng.random(shape) < 0.5] = np.nan
+    data = Intervals.from_table(X)
+    alpha = 0.2 * largest_alpha(data)
+    with stopwatch() as theirs:
+        solver = SoftImpute(shrinkage_value=alpha, max_iters=100, init_fill_method="zero",
+                            convergence_threshold=1e-5, verbose=False)  # fmt: skip
+        filled = solver.fit_transform(X)
+    goal = _value(X, filled, alpha)
+    with stopwatch() as ours:
+        model = TrCMC(alpha=alpha, tol=1e-3).fit(data)
+    return {
+        "shape": shape,
+        "alpha": alpha,
+        "soft_impute": {**theirs, "objective": goal},
+        "declip": {**ours, "objective": model.objective_, "gap": model.gap_, "rank": model.rank_},
+    }
+
+
+def _value(X: np.ndarray, filled: np.ndarray, alpha: float) -> float:
+    """Return the objective of the low-rank matrix behind a filled table: one more shrinkage."""
+    U, S, Vt = np.linalg.svd(filled, full_matrices=False)
+    S = np.maximum(S - alpha, 0)
+    low = (U * S) @ Vt
+    return 0.5 * float(np.nansum((X - low) ** 2)) + alpha * float(S.sum())
+
+
+def convex(quick: bool) -> dict[str, Any]:
+    """TrCMC to a certified gap, and steps of DTrCMC, at the largest shape."""
+    data = as_intervals(ratings("200k" if quick else "20m"))
+    most, before = largest_alpha(data), resident_mb()
+    found: dict[str, Any] = {"shape": data.shape, "cells": len(data), "largest_alpha": most}
+    with stopwatch() as taken:
+        model = TrCMC(alpha=0.04 * most, tol=1e-2).fit(data)
+    found["TrCMC"] = {**taken, "gap": model.gap_ / model.objective_, "rank": int(model.rank_)}
+    found["DTrCMC"] = _dtr_steps(data, 4 if quick else 10)
+    found["added_mb"] = peak_mb() - before
+    return found
+
+
+def _dtr_steps(data: Intervals, n: int) -> dict[str, Any]:
+    """Return the seconds of each step from the paper's start."""
+    ends = (np.array([[x]], data.dtype) for x in (-np.inf, CEILING))
+    limits, times = Limits(*ends), [time.process_time()]
+
+    subgradient_descent(
+        *(data, constant_model(data, 1.0), limits, 60.0, 60.0),
+        max_rank=20,
+        max_iter=n,
+        on_sweep=lambda _: times.append(time.process_time()),
+    )
+    return {"seconds": np.diff(times).tolist(), "max_rank": 20}
+
+
+def scaling(quick: bool) -> dict[str, Any]:
+    """Seconds a sweep against cells, rank, rows and threads, with fitted exponents."""
+    shapes = ["200k", "2m"] if quick else ["200k", "2m", "20m"]
+    cells = {SHAPES[s][2]: _sweep_seconds(_steady(SHAPES[s][2]), 20) for s in shapes}
+    base = _steady(200_000 if quick else 2_000_000)
+    ranks = {k: _sweep_seconds(base, k) for k in (8, 16, 24, 32, 48, 64, 96)}
+    few_rows = {n: _sweep_seconds(_steady(2_000_000, n), 20) for n in (5_000, 20_000, 80_000)}
+    pace = {t: _sweep_seconds(base, 40, threads=t) for t in (1, 2)}
+    return {
+        "cells": cells,
+        "ranks": ranks,
+        "rows": few_rows,
+        "threads": pace,
+        "exponents": {
+            "cells": _exponent(cells),
+            "ranks": _exponent(ranks),
+            "rows": _exponent(few_rows),
+        },
+    }
+
+
+def _steady(n_cells: int, n_rows: int | None = None) -> Intervals:
+    """Return a table with 144 cells a row and as many columns as a fifth of its rows."""
+    n_rows = n_rows or n_cells // 144
+    return make_ratings(n_rows, n_rows // 5, n_cells).intervals()
+
+
+def _sweep_seconds(data: Intervals, k: int, threads: int = 1, repeats: int = 3) -> float:
+    """Return the least wall seconds of a sweep over rows and columns, by Cholesky."""
+    rng = np.random.default_rng(0)
+    P, Q = (rng.standard_normal((n, k), np.float32) for n in data.shape)
+    ridge, zero = np.full(k, ALPHA, np.float32), [np.zeros(n, np.float32) for n in data.shape]
+    taken = []
+    for _ in range(repeats):
+        with stopwatch() as watch:
+            kernels.half_sweep(data.by_col, Q, P, zero[0], ridge, threads=threads)
+            kernels.half_sweep(data.by_row, P, Q, zero[1], ridge, threads=threads)
+        taken.append(watch["wall"])
+    return min(taken)
+
+
+def _exponent(times: dict[int, float]) -> float:
+    x, y = np.log(list(times)), np.log(list(times.values()))
+    return float(np.polyfit(x, y, 1)[0])
+
+
+def roofline(quick: bool) -> dict[str, Any]:
+    """What this machine can do on one thread, and what share of it a sweep reaches."""
+    k, data = 40, as_values(ratings("200k" if quick else "2m"))
+    n = 2000
+    A = np.random.default_rng(0).standard_normal((n, n), np.float32)
+    with threadpool_limits(1):
+        gemm = 2 * n**3 / min(_seconds(lambda: A @ A) for _ in range(5))
+    big, out = np.ones(1 << 26, np.float32), np.empty(1 << 26, np.float32)
+    copy = 2 * big.nbytes / min(_seconds(lambda: np.copyto(out, big)) for _ in range(5))
+    seconds = _sweep_seconds(data, k)
+    # Twice a cell: k (k + 1) for the Gram matrix, 4 k for the residual; k^3 / 3 for a row.
+    flops = 2 * len(data) * (k * (k + 1) + 4 * k) + sum(data.shape) * k**3 / 3
+    moved = 2 * len(data) * (4 * k + 8)
+    return {
+        "gemm_gflops": gemm / 1e9,
+        "copy_gb": copy / 1e9,
+        "sweep_gflops": flops / seconds / 1e9,
+        "sweep_gb": moved / seconds / 1e9,
+        "share_of_gemm": flops / seconds / gemm,
+        "k": k,
+        "cells": len(data),
+    }
+
+
+def _seconds(work: Callable[[], Any]) -> float:
+    with stopwatch() as watch:
+        work()
+    return watch["wall"]
+
+
+STUDIES: dict[str, Callable[[bool], Any]] = {
+    "roofline": roofline,
+    "peers": peers,
+    "threads": threads,
+    "same-objective": same_objective,
+    "soft-impute": soft_impute,
+    "scaling": scaling,
+    "convex": convex,
+}
