@@ -56,7 +56,9 @@ class Limits:
 class Clipping(Protocol):
     """Clip(X), and the subgradient of its trace norm, as operators."""
 
-    X: LowRank
+    @property
+    def X(self) -> LowRank:
+        """The matrix."""
 
     def clipped(self) -> LinearOperator:
         """Return Clip(X)."""
