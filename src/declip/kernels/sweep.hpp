@@ -85,9 +85,9 @@ class RowSolver {
     void over_open(F f) {
         over_blocks(row.open_idx, row.n_open, kept_open, f);
     }
+    const T* factor(int32_t j) const { return problem->other + static_cast<int64_t>(j) * ld; }
     void gather(const int32_t* idx, int64_t n, T* out) const {
-        for (int64_t c = 0; c < n; ++c)
-            std::memcpy(out + c * ld, problem->other + static_cast<int64_t>(idx[c]) * ld, sizeof(T) * ld);
+        for (int64_t c = 0; c < n; ++c) std::memcpy(out + c * ld, factor(idx[c]), sizeof(T) * ld);
     }
 
     // Keep what will be read again: open cells always, exact ones by conjugate gradients. Long rows have no
@@ -103,6 +103,19 @@ class RowSolver {
         kept_open = n_open > 0 ? kept.get() + n_exact * ld : nullptr;
     }
 
+    // Fetches the factors of the exact cells from `next` on into the cache, a few at each call.
+    struct Ahead {
+        const RowSolver& solver;
+        int64_t next, few;
+        void operator()() {
+            const int bytes = solver.ld * static_cast<int>(sizeof(T));
+            for (int64_t c = 0; c < few && next < solver.row.n_exact; ++c, ++next) {
+                const T* const q = solver.factor(solver.row.exact_idx[next]);
+                for (int b = 0; b < bytes; b += 64) __builtin_prefetch(reinterpret_cast<const char*>(q) + b);
+            }
+        }
+    };
+
     // base = sum (x - m) q, H = sum q q^T over the exact cells; returns their loss.
     double exact_cells() {
         double value = 0;
@@ -114,7 +127,8 @@ class RowSolver {
                 value += 0.5 * static_cast<double>(r[c]) * r[c];
             }
             combine(X, n, ld, r, base.get());
-            if (dense) gram(X, X, n, ld, H.get());
+            // The cells of the next block, spread over the strips of this one.
+            if (dense) gram(X, X, n, ld, H.get(), Ahead{*this, start + n, kGather * kAlign<T> / ld + 1});
         });
         return value;
     }
@@ -170,7 +184,7 @@ class RowSolver {
                 }
                 ++m;
             }
-            gram(WY, Y, m, ld, H.get());
+            gram(WY, Y, m, ld, H.get(), [] {});
         });
     }
 

@@ -209,11 +209,13 @@ inline void gram_tile(const T* X, const T* Y, int n, int ld, T* A, int a0, int b
 }
 
 // Upper triangle of A += X^T Y, for n cells of X and Y (with X = diag(w) Y the result is symmetric).
-template <class T>
-inline void gram(const T* X, const T* Y, int n, int ld, T* A) {
+// meanwhile() is called once a strip, for memory to be fetched while the processor multiplies.
+template <class T, class F>
+inline void gram(const T* X, const T* Y, int n, int ld, T* A, F meanwhile) {
     constexpr int R = kTileRows, L = kLanes<T>, S = kAlign<T>;
     for (int a = 0; a < ld; a += S) {  // a strip of S rows, from its first diagonal element on
         int b = a;
+        meanwhile();
         for (; b + 3 * L <= ld; b += 3 * L)
             for (int r = 0; r < S; r += R) gram_tile<T, R, 3>(X, Y, n, ld, A, a + r, b);
         if (b + 2 * L <= ld)
