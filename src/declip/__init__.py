@@ -8,20 +8,33 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from declip.diagnostics import Diagnosis, diagnose
     from declip.estimators import DTrCMC, ExactCMC, FroCMC, TrCMC, trace_path
     from declip.intervals import Intervals
 
-__all__ = ["DTrCMC", "ExactCMC", "FroCMC", "Intervals", "TrCMC", "__version__", "trace_path"]
+__all__ = [
+    "DTrCMC",
+    "Diagnosis",
+    "ExactCMC",
+    "FroCMC",
+    "Intervals",
+    "TrCMC",
+    "__version__",
+    "diagnose",
+    "trace_path",
+]
 
 __version__ = "0.1.0"
 
 # Loaded when first asked for: scikit-learn alone takes most of a second to import.
 _HOMES = {
     "DTrCMC": "declip.estimators",
+    "Diagnosis": "declip.diagnostics",
     "ExactCMC": "declip.estimators",
     "FroCMC": "declip.estimators",
     "Intervals": "declip.intervals",
     "TrCMC": "declip.estimators",
+    "diagnose": "declip.diagnostics",
     "trace_path": "declip.estimators",
 }
 
