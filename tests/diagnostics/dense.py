@@ -34,7 +34,7 @@ def margin(U, V, mask):
     """Return the smallest eigenvalue of P_T P_mask P_T on T."""
     P = projector(U, V)
     values = np.linalg.eigvalsh(P @ (mask.ravel()[:, None] * P))
-    return np.sort(values)[P.shape[0] - int(round(np.trace(P)))]
+    return np.sort(values)[P.shape[0] - round(np.trace(P))]
 
 
 def losses(Z, beyond, tie_above, tie_below):
