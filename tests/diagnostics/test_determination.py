@@ -1,10 +1,10 @@
 import numpy as np
 import pytest
+from tests.diagnostics import dense
 
 from declip import FroCMC, Intervals, diagnose
 from declip.diagnostics.determination import determine, weakest
 from declip.lowrank import LowRank
-from tests.diagnostics import dense
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
 

@@ -6,9 +6,9 @@ import polars as pl
 import pytest
 from scipy import sparse
 from sklearn.exceptions import NotFittedError
+from tests.diagnostics import dense
 
 from declip import DTrCMC, ExactCMC, FroCMC, Intervals, TrCMC, diagnose
-from tests.diagnostics import dense
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
 

@@ -2,6 +2,7 @@ from math import ceil, exp, log, log2, sqrt
 
 import numpy as np
 import pytest
+from tests.diagnostics import dense
 
 from declip import diagnose
 from declip.diagnostics.tangent import Tangent
@@ -17,7 +18,6 @@ from declip.diagnostics.theory import (
     smallest_p,
 )
 from declip.solvers import Limits
-from tests.diagnostics import dense
 
 
 class Block:

@@ -3,13 +3,13 @@ import itertools
 import numpy as np
 import pytest
 from scipy.stats import spearmanr
+from tests.diagnostics import dense
 
 from declip import FroCMC, Intervals, diagnose
 from declip.diagnostics.residuals import check_residuals
 from declip.diagnostics.uncertainty import measure_uncertainty
 from declip.lowrank import LowRank
 from declip.solvers import Limits
-from tests.diagnostics import dense
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
 
