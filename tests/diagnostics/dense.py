@@ -5,8 +5,6 @@ import itertools
 import numpy as np
 from scipy.optimize import linprog
 
-rng_of = np.random.default_rng
-
 
 def low_rank(rng, n1, n2, r):
     return rng.standard_normal((n1, r)) @ rng.standard_normal((r, n2))

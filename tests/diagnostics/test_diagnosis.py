@@ -69,9 +69,13 @@ def test_certificate_is_that_of_the_estimator():
     model = TrCMC(1.0, ceiling=C, floor=L).fit(X)
     gap = diagnose(model, X).fit.optimality.relative_gap
     assert gap == pytest.approx(model.gap_ / model.objective_, rel=1e-6)
-    assert (
-        diagnose(DTrCMC(ceiling=C, floor=L, max_iter=50).fit(X), X).fit.optimality.relative_gap != 0
-    )
+
+
+def test_a_method_without_a_certificate_claims_none():
+    _, X = table()
+    found = diagnose(DTrCMC(ceiling=C, floor=L, max_iter=50).fit(X), X)
+    assert np.isnan(found.fit.optimality.relative_gap)
+    assert "no certificate for this method" in str(found)
 
 
 def test_parts_of_the_error_bound_it():
