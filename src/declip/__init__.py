@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from declip.detect import detect_limits
+    from declip.diagnostics import Diagnosis, diagnose
     from declip.estimators import DTrCMC, ExactCMC, FroCMC, TrCMC, trace_path
     from declip.intervals import Intervals
     from declip.model_selection import EntryKFold, EntrySearchCV, EntryShuffleSplit
 
 __all__ = [
     "DTrCMC",
+    "Diagnosis",
     "EntryKFold",
     "EntrySearchCV",
     "EntryShuffleSplit",
@@ -24,6 +26,7 @@ __all__ = [
     "TrCMC",
     "__version__",
     "detect_limits",
+    "diagnose",
     "trace_path",
 ]
 
@@ -32,6 +35,7 @@ __version__ = "0.1.0"
 # Loaded when first asked for: scikit-learn alone takes most of a second to import.
 _HOMES = {
     "DTrCMC": "declip.estimators",
+    "Diagnosis": "declip.diagnostics",
     "EntryKFold": "declip.model_selection",
     "EntrySearchCV": "declip.model_selection",
     "EntryShuffleSplit": "declip.model_selection",
@@ -40,6 +44,7 @@ _HOMES = {
     "Intervals": "declip.intervals",
     "TrCMC": "declip.estimators",
     "detect_limits": "declip.detect",
+    "diagnose": "declip.diagnostics",
     "trace_path": "declip.estimators",
 }
 

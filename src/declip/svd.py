@@ -15,6 +15,7 @@ __all__ = [
     "balancing_maps",
     "leading",
     "operator_norm",
+    "product_svd",
     "shrink",
     "trace_norm",
     "truncated_svd",
@@ -87,6 +88,14 @@ def _root(F: NDArray) -> NDArray:
     wide = F.astype(np.float64)
     squares, V = np.linalg.eigh(wide.T @ wide)  # errs by 1e-16 of the largest square: 1e-8 of F
     return np.sqrt(np.maximum(squares, 0.0))[:, None] * V.T
+
+
+def product_svd(P: NDArray, Q: NDArray, tol: float = 1e-13) -> SVD:
+    """Return the singular triplets of P Q^T that exceed this share of the largest."""
+    (basis_P, R_P), (basis_Q, R_Q) = (np.linalg.qr(F.astype(np.float64)) for F in (P, Q))
+    U, S, Vt = np.linalg.svd(R_P @ R_Q.T, full_matrices=False)
+    kept = S > S[:1] * tol
+    return SVD(basis_P @ U[:, kept], S[kept], basis_Q @ Vt[kept].T)
 
 
 def truncated_svd(A: Any, k: int, random_state: Any = None, tol: float = 0.0) -> SVD:
