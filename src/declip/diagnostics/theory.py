@@ -178,7 +178,7 @@ def hidden_cells(matrix: Matrix, limits: Limits) -> Hidden:
     cols, ties, counts = [], [], []
     for rows in row_blocks(matrix.shape):
         X, here = matrix.block(rows), limits.rows(rows)
-        out = ~here.within(X)
+        out = here.side(X) != 0
         cols.append(np.broadcast_to(np.arange(X.shape[1], dtype=np.int32), X.shape)[out])
         ties.append(((X == here.floor) | (X == here.ceiling))[out])
         counts.append(out.sum(axis=1))
