@@ -7,6 +7,7 @@ import argparse
 from benchmarks.report import write_report
 from benchmarks.runner import keep
 from benchmarks.studies import STUDIES
+from threadpoolctl import threadpool_limits
 
 
 def main() -> None:
@@ -19,7 +20,8 @@ def main() -> None:
         parser.error(f"no such study: {', '.join(sorted(unknown))}")
     for name in [] if args.report else args.study or STUDIES:
         print(f"-- {name}", flush=True)
-        found = STUDIES[name](args.quick)
+        with threadpool_limits(1):
+            found = STUDIES[name](args.quick)
         keep(f"quick-{name}" if args.quick else name, found)
         print(found, flush=True)
     if not args.quick:
