@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import argparse
 
+from threadpoolctl import threadpool_limits
+
 from benchmarks.report import write_report
 from benchmarks.runner import keep
 from benchmarks.studies import STUDIES
-from threadpoolctl import threadpool_limits
 
 
 def main() -> None:
