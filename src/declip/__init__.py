@@ -8,20 +8,35 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from declip.estimators import DTrCMC, ExactCMC, FroCMC, TrCMC, trace_path
+    from declip.estimators import BayesCMC, DTrCMC, ExactCMC, FroCMC, TrCMC, trace_path
     from declip.intervals import Intervals
+    from declip.pooling import Pooled, pool
 
-__all__ = ["DTrCMC", "ExactCMC", "FroCMC", "Intervals", "TrCMC", "__version__", "trace_path"]
+__all__ = [
+    "BayesCMC",
+    "DTrCMC",
+    "ExactCMC",
+    "FroCMC",
+    "Intervals",
+    "Pooled",
+    "TrCMC",
+    "__version__",
+    "pool",
+    "trace_path",
+]
 
 __version__ = "0.1.0"
 
 # Loaded when first asked for: scikit-learn alone takes most of a second to import.
 _HOMES = {
+    "BayesCMC": "declip.estimators",
     "DTrCMC": "declip.estimators",
     "ExactCMC": "declip.estimators",
     "FroCMC": "declip.estimators",
     "Intervals": "declip.intervals",
+    "Pooled": "declip.pooling",
     "TrCMC": "declip.estimators",
+    "pool": "declip.pooling",
     "trace_path": "declip.estimators",
 }
 
