@@ -172,6 +172,7 @@ def sample_posterior(
     chains: int,
     max_kept: int,
     seed: int,
+    units: Units | None = None,
     last: Run | None = None,
     threads: int = 1,
     on_sweep: Callable[[Run], bool] = lambda _: False,
@@ -192,6 +193,8 @@ def sample_posterior(
         Samples to keep at most, of all chains together.
     seed : int
         Of all random numbers.
+    units : Units, optional
+        Of the columns; by default those of a censored normal fit.
     last : Run, optional
         Where to go on, without burn-in; the seed is then not used.
     threads : int
@@ -200,7 +203,8 @@ def sample_posterior(
         Called after each sweep of all chains; a true answer stops.
     """
     if last is None:
-        run = _begin(intervals, model, chains, max_kept, seed)
+        units = units or Units.of(intervals, shared=model.row_offsets)
+        run = _begin(intervals, model, chains, max_kept, seed, units)
     else:
         run, burn_in = last.fork(), 0
     table = Table(run.units.standardise(intervals))
@@ -217,8 +221,9 @@ def sample_posterior(
     return run
 
 
-def _begin(intervals: Intervals, model: Model, chains: int, max_kept: int, seed: int) -> Run:
-    units = Units.of(intervals, shared=model.row_offsets)
+def _begin(
+    intervals: Intervals, model: Model, chains: int, max_kept: int, seed: int, units: Units
+) -> Run:
     cells = units.standardise(intervals)
     seeds = np.random.SeedSequence(seed).spawn(chains)
     # An even number: every second one is dropped when it is full.
