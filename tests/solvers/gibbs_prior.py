@@ -1,4 +1,4 @@
-"""The prior of the Gibbs sampler written a second time: simulation, and brute force by weighting."""
+"""The prior of the Gibbs sampler written a second time, to simulate from and for brute force."""
 
 import numpy as np
 from scipy import stats
@@ -21,12 +21,12 @@ def draw_prior(model, shape, size, rng, near=False):
         b, c = np.zeros((size, n, 1)), (3 if near else 10) * rng.standard_normal((size, 1, m))
         if near:
             log_ratio = (c**2 / 18 - c**2 / 200).sum(axis=(1, 2))
-        scale = np.ones((size, n, 1)) / np.sqrt(rng.gamma(1, 2, (size, 1, m)))
+        scale = np.ones((size, n, 1)) / np.sqrt(rng.gamma(1, 10, (size, 1, m)))
     else:
         A, B = (_normal_wishart_rows(size, rows, k + 1, rng) for rows in (n, m))
         P, Q, b, c = A[..., :k], B[..., :k], A[..., k:], B[..., k:].transpose(0, 2, 1)
         if model.noise == "global":
-            scale = 1 / np.sqrt(rng.gamma(1, 2, (size, 1, 1)) * np.ones((1, n, m)))
+            scale = 1 / np.sqrt(rng.gamma(1, 10, (size, 1, 1)) * np.ones((1, n, m)))
         else:
             level = rng.exponential(1, (size, 1, 1))
             rows, cols = rng.gamma(5, 1 / 5, (size, n, 1)), rng.gamma(5, 1 / 5, (size, 1, m))

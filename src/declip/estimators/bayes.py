@@ -111,9 +111,10 @@ class BayesCMC(CompletionEstimator):
     In the units of the sampler, in which columns (or all cells) have mean 0 and standard deviation
     1 by a censored normal fit, the priors are, for "column": :math:`p_i \sim N(0, I)`,
     :math:`q_{ja} \sim N(0, 1 / \tau_a)` with :math:`\tau_a \sim \Gamma(2, 2 / k)`, :math:`c_j \sim
-    N(0, 100)`, no row offsets, :math:`t_j^2 \sim IG(1, 1/2)`. Otherwise rows :math:`(p_i, b_i)` are
-    normal with a Normal-Wishart prior and so are columns; for "row+column" :math:`s_i^2 \sim IG(5,
-    5)` and :math:`t_j^2 \sim IG(5, 5 \theta)` with :math:`\theta \sim \Gamma(1, 1)`.
+    N(0, 100)`, no row offsets, :math:`t_j^2 \sim IG(1, 1/10)`. Otherwise rows :math:`(p_i, b_i)`
+    are normal with a Normal-Wishart prior and so are columns; for "row+column" :math:`s_i^2 \sim
+    IG(5, 5)` and :math:`t_j^2 \sim IG(5, 5 \theta)` with :math:`\theta \sim \Gamma(1, 1)`, for
+    "global" the one variance is as for "column".
 
     A clipped cell is drawn with the factors of its row (or column) integrated out, from a truncated
     normal by exponential rejection in the tail.
@@ -177,7 +178,7 @@ class BayesCMC(CompletionEstimator):
         self.warm_start = warm_start
         self.verbose = verbose
 
-    def predict(
+    def predict(  # type: ignore[override]
         self, rows: Any, cols: ArrayLike | None = None, return_std: bool = False
     ) -> NDArray | tuple[NDArray, NDArray]:
         """Return the posterior mean of the low-rank matrix, for single cells or a new table.

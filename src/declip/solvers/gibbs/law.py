@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -57,16 +58,20 @@ class Law:
         constant = np.exp(log_constant) / np.sqrt(np.pi * df)
         return constant * df / (df - 1) * (1 + x * x / df) ** (0.5 * (1 - df))
 
-    def share_below(self, q: NDArray, a: NDArray, b: NDArray) -> NDArray:
-        """Return the probability of less than q given [a, b], for q in it."""
+    def share_between(self, a: NDArray, b: NDArray) -> Callable[[NDArray], NDArray]:
+        """Return the function q -> probability of less than q given [a, b], for q in it."""
         low, high, flipped = _heavy_end_left(a, b)
-        q = np.where(flipped, -q, q)
         at_low = self.log_above(low)
-        # (above(low) - above(q)) / (above(low) - above(high)), both over above(low)
-        with np.errstate(invalid="ignore", divide="ignore"):
-            share = np.expm1(self.log_above(q) - at_low) / np.expm1(self.log_above(high) - at_low)
-        share = np.clip(np.where(np.isnan(share), 1.0, share), 0, 1)
-        return np.where(flipped, 1 - share, share)
+        whole = np.expm1(self.log_above(high) - at_low)
+
+        def share_below(q: NDArray) -> NDArray:
+            # (above(low) - above(q)) / (above(low) - above(high)), both over above(low)
+            with np.errstate(invalid="ignore", divide="ignore"):
+                share = np.expm1(self.log_above(np.where(flipped, -q, q)) - at_low) / whole
+            share = np.clip(np.where(np.isnan(share), 1.0, share), 0, 1)
+            return np.where(flipped, 1 - share, share)
+
+        return share_below
 
     def draw_between(
         self, x: NDArray, scale: NDArray, lower: NDArray, upper: NDArray, seed: int

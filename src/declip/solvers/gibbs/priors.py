@@ -16,7 +16,7 @@ __all__ = ["Gaussian", "NoiseScales", "draw_normal_wishart", "draw_relevance", "
 OFFSET_PRECISION = 0.01  # of a column's offset, where columns have units of their own
 RELEVANCE_SHAPE = 2.0  # of the gamma prior of a factor's precision, whose mean is the rank
 MEAN_WEIGHT = 1.0  # rows that the prior of the mean of the factors is worth
-NOISE_SHAPE, NOISE_RATE = 1.0, 0.5  # inverse gamma prior of a variance on its own
+NOISE_SHAPE, NOISE_RATE = 1.0, 0.1  # inverse gamma prior of a variance on its own
 POOLED_DF = 10.0  # cells that the other rows (or columns) are worth for the noise of one
 
 
@@ -95,18 +95,14 @@ class NoiseScales:
         """Return precisions of 2."""
         return cls(kind, np.ones(shape[0]), np.full(shape[1], 2.0))
 
-    def draw_rows(
-        self, counts: NDArray, squares: NDArray, rng: np.random.Generator
-    ) -> NoiseScales:
+    def draw_rows(self, counts: NDArray, squares: NDArray, rng: np.random.Generator) -> NoiseScales:
         """Draw the scales of the rows, from their number of cells and squared residuals."""
         if self.kind != "row+column":
             return self
         gamma = rng.standard_gamma(0.5 * (POOLED_DF + counts))
         return replace(self, rows=row_precision(gamma, squares))
 
-    def draw_cols(
-        self, counts: NDArray, squares: NDArray, rng: np.random.Generator
-    ) -> NoiseScales:
+    def draw_cols(self, counts: NDArray, squares: NDArray, rng: np.random.Generator) -> NoiseScales:
         """Draw the scales of the columns."""
         if self.kind == "global":
             counts, squares = np.array([counts.sum()]), np.array([squares.sum()])
