@@ -16,14 +16,15 @@ from declip.solvers.gibbs.units import Units
 MODELS = [
     Model(1, "column"),
     Model(1, "row+column"),
-    Model(2, "global"),
+    Model(1, "global"),
     Model(1, "column", df=4.0),
     Model(1, "row+column", df=3.0),
 ]
 each_model = pytest.mark.parametrize("model", MODELS, ids=str)
 
-TABLE = np.array([[0.3, 1.0], [1.0, -0.4], [np.nan, 0.2]])
-CEILING = 1.0
+TABLE = np.array([[0.1, 0.4], [0.4, -0.2], [np.nan, 0.1]])
+CEILING = 0.4
+THRESHOLD = 0.8
 
 
 def identity_units(n_cols):
@@ -56,22 +57,22 @@ def test_posterior_means_agree_with_weighted_draws_from_the_prior(model):
     opened = TABLE == CEILING
 
     def expected(x, scale):
-        below = law.cdf((2 - x) / scale) - law.cdf((CEILING - x) / scale)
+        below = law.cdf((THRESHOLD - x) / scale) - law.cdf((CEILING - x) / scale)
         share = below / law.sf((CEILING - x) / scale)
         answers = [np.tanh(x), np.tanh(np.log(scale))]
         flat = [a.reshape(len(x), -1) for a in answers]
         return np.nan_to_num(np.concatenate([*flat, share[:, opened]], axis=1))
 
     def drawn(x, scale, z):
-        return np.concatenate([np.tanh(x).ravel(), np.tanh(np.log(scale)).ravel(), z < 2])
+        return np.concatenate([np.tanh(x).ravel(), np.tanh(np.log(scale)).ravel(), z < THRESHOLD])
 
     with np.errstate(invalid="ignore", divide="ignore"):
         mean, error = weighted_answers(
-            model, TABLE, CEILING, expected, 300_000, np.random.default_rng(0)
+            model, TABLE, CEILING, expected, 600_000, np.random.default_rng(0)
         )
     trace = traced(Intervals.from_table(TABLE, ceiling=CEILING), model, drawn, 4000)
     errors = np.hypot(error, trace.std(axis=0) / np.sqrt(effective_sample_size(trace[None])))
-    assert errors.max() < 0.05
+    assert errors.max() < 0.1
     assert abs((trace.mean(axis=0) - mean) / errors).max() < 3
 
 
@@ -234,8 +235,8 @@ def test_factors_that_are_not_needed_do_no_harm():
     errors = []
     for rank in (1, 8):
         run = run_of(cells, 150, 100, model=Model(rank, "column"), max_kept=40)
-        errors.append(np.sqrt(np.mean((run.posterior.block() - truth)[hidden] ** 2)))
-    assert errors[1] < 1.15 * errors[0]
+        errors.append(np.sqrt(np.mean((run.posterior.block() - table)[hidden] ** 2)))
+    assert errors[1] < 1.05 * errors[0]
 
 
 def autoregression(rho, shape, seed=0):

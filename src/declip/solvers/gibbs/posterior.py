@@ -39,9 +39,13 @@ class Sample:
         rows, cols = (p.astype(np.float32) for p in (chain.scales.rows, chain.scales.cols))
         return cls(chain.factors.astype(np.float32), rows, cols, chain.row_prior)
 
-    def noise_scale(self, rows: NDArray | slice, cols: NDArray | slice) -> NDArray[np.float64]:
-        """Return the noise scale of cells, in standardised units."""
-        return 1 / np.sqrt(self.rows[rows].astype(np.float64) * self.cols[cols])
+    def at(
+        self, rows: NDArray[np.int32], cols: NDArray[np.int32], threads: int = 1
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return the low-rank matrix and the noise scale at cells, in standardised units."""
+        precision = self.rows[rows].astype(np.float64) * self.cols[cols]
+        x = self.factors.predict(rows, cols, threads).astype(np.float64)
+        return x, 1 / np.sqrt(precision)
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,12 +101,11 @@ class Posterior:
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return mean and standard deviation of cells whatever their intervals, noise included."""
         mean, square, noise = (np.zeros(len(rows)) for _ in range(3))
-        for count, sample in enumerate(self.samples, 1):
-            x = sample.factors.predict(rows, cols, threads).astype(np.float64)
+        for count, (x, scale) in enumerate(self._at(rows, cols, threads), 1):
             step = x - mean
             mean += step / count
             square += step * (x - mean)
-            noise += (sample.noise_scale(rows, cols) ** 2 - noise) / count
+            noise += (scale**2 - noise) / count
         variance = square / len(self.samples) + self.law.variance * noise
         return self.units.restore(mean, cols), np.sqrt(variance) * self.units.scale[cols]
 
@@ -120,9 +123,8 @@ class Posterior:
         """Return the probability that cells, whatever their intervals, lie above a threshold."""
         cut = self._standard(np.broadcast_to(threshold, rows.shape), cols)
         total = np.zeros(len(rows))
-        for sample in self.samples:
-            x = sample.factors.predict(rows, cols, threads)
-            total += self.law.above((cut - x) / sample.noise_scale(rows, cols))
+        for x, scale in self._at(rows, cols, threads):
+            total += self.law.above((cut - x) / scale)
         return total / len(self.samples)
 
     def expected(
@@ -136,9 +138,7 @@ class Posterior:
         """Return the mean of cells that are known to lie in [lower, upper]."""
         low, high = self._standard(lower, cols), self._standard(upper, cols)
         total = np.zeros(len(rows))
-        for sample in self.samples:
-            x = sample.factors.predict(rows, cols, threads).astype(np.float64)
-            scale = sample.noise_scale(rows, cols)
+        for x, scale in self._at(rows, cols, threads):
             total += x + scale * self.law.mean_between((low - x) / scale, (high - x) / scale)
         return np.clip(self.units.restore(total / len(self.samples), cols), lower, upper)
 
@@ -163,16 +163,9 @@ class Posterior:
         low, high = self._standard(lower, cols), self._standard(upper, cols)
         size = max(1, _BLOCK // len(self.samples))
         for part in (slice(start, start + size) for start in range(0, len(rows), size)):
-            at = [s.factors.predict(rows[part], cols[part]) for s in self.samples]
-            scale = [s.noise_scale(rows[part], cols[part]) for s in self.samples]
-            out[part] = _mixture_quantile(
-                self.law,
-                np.array(at, np.float64),
-                np.array(scale),
-                low[part],
-                high[part],
-                share[part],
-            )
+            x, scale = (np.array(a) for a in zip(*self._at(rows[part], cols[part]), strict=True))
+            ends = low[part], high[part]
+            out[part] = _mixture_quantile(self.law, x, scale, *ends, share[part])
         return np.clip(self.units.restore(out, cols), lower, upper)
 
     def share_below(
@@ -186,9 +179,7 @@ class Posterior:
         """Return the probability that cells known to lie in [lower, upper] are below a value."""
         low, high, at = (self._standard(v, cols) for v in (lower, upper, value))
         total = np.zeros(len(rows))
-        for sample in self.samples:
-            x = sample.factors.predict(rows, cols)
-            scale = sample.noise_scale(rows, cols)
+        for x, scale in self._at(rows, cols):
             total += self.law.share_between((low - x) / scale, (high - x) / scale)((at - x) / scale)
         return total / len(self.samples)
 
@@ -202,10 +193,9 @@ class Posterior:
         seed: int,
     ) -> NDArray[np.float64]:
         """Draw the values of cells under one of the samples, noise included."""
-        sample = self.samples[which]
-        x = sample.factors.predict(rows, cols).astype(np.float64)
+        x, scale = self.samples[which].at(rows, cols)
         bounds = self._standard(lower, cols), self._standard(upper, cols)
-        z = self.law.draw_between(x, sample.noise_scale(rows, cols), *bounds, seed)
+        z = self.law.draw_between(x, scale, *bounds, seed)
         return np.clip(self.units.restore(z, cols), lower, upper)
 
     def new_rows(self, intervals: Intervals, seed: int, threads: int = 1) -> Posterior:
@@ -216,6 +206,11 @@ class Posterior:
         cells = self.units.standardise(intervals)
         samples = tuple(_rows_under(self.samples, cells, self.model, seed, threads))
         return replace(self, samples=samples)
+
+    def _at(
+        self, rows: NDArray[np.int32], cols: NDArray[np.int32], threads: int = 1
+    ) -> Iterator[tuple[NDArray[np.float64], NDArray[np.float64]]]:
+        return (sample.at(rows, cols, threads) for sample in self.samples)
 
     def _standard(self, values: NDArray, cols: NDArray[np.int32]) -> NDArray[np.float64]:
         return (values - self.units.shift[cols]) / self.units.scale[cols]
