@@ -10,8 +10,21 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from declip.estimators import DTrCMC, ExactCMC, FroCMC, TrCMC, trace_path
     from declip.intervals import Intervals
+    from declip.io import TableFile, read_limits, read_table, write_table
 
-__all__ = ["DTrCMC", "ExactCMC", "FroCMC", "Intervals", "TrCMC", "__version__", "trace_path"]
+__all__ = [
+    "DTrCMC",
+    "ExactCMC",
+    "FroCMC",
+    "Intervals",
+    "TableFile",
+    "TrCMC",
+    "__version__",
+    "read_limits",
+    "read_table",
+    "trace_path",
+    "write_table",
+]
 
 __version__ = "0.1.0"
 
@@ -21,8 +34,12 @@ _HOMES = {
     "ExactCMC": "declip.estimators",
     "FroCMC": "declip.estimators",
     "Intervals": "declip.intervals",
+    "TableFile": "declip.io",
     "TrCMC": "declip.estimators",
+    "read_limits": "declip.io",
+    "read_table": "declip.io",
     "trace_path": "declip.estimators",
+    "write_table": "declip.io",
 }
 
 
