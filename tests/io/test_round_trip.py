@@ -208,7 +208,9 @@ def test_text_that_looks_like_a_formula_stays_text_in_excel(tmp_path):
 
 
 def test_polars_frames_and_float32_are_kept(tmp_path):
-    frame = pl.DataFrame({"a": [1.5, None], "b": [2.5, 3.5]}, schema={"a": pl.Float32, "b": pl.Float32})
+    frame = pl.DataFrame(
+        {"a": [1.5, None], "b": [2.5, 3.5]}, schema={"a": pl.Float32, "b": pl.Float32}
+    )
     found = read_table(write_table(frame, tmp_path / "t.parquet")).intervals
     assert found.dtype == np.float32
     np.testing.assert_array_equal(found.to_bounds()[0], [[1.5, 2.5], [np.nan, 3.5]])

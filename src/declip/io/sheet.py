@@ -83,9 +83,7 @@ def take_header(sheet: Sheet) -> Sheet:
 
 def _drop_empty(sheet: Sheet, names: tuple[str, ...]) -> tuple[Sheet, tuple[str, ...]]:
     """Leave out columns without name and cells, such as spreadsheets append."""
-    full = [
-        j for j, name in enumerate(names) if name or sheet.frame[1:].to_series(j).count() > 0
-    ]
+    full = [j for j, name in enumerate(names) if name or sheet.frame[1:].to_series(j).count() > 0]
     if len(full) == len(names):
         return sheet, names
     frame = sheet.frame.select(str(j) for j in full)

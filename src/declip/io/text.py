@@ -83,34 +83,37 @@ def _find_separator(path: Path, data: bytes) -> str:
         return max(_SEPARATORS, key=agreement)
 
 
-def _records(
-    path: Path, data: bytes, separator: str
-) -> tuple[pl.DataFrame, NDArray[np.int64] | None]:
-    """Return the fields of all records, and their lines unless they are 1, 2, 3, ..."""
-    head = data[: data.find(b"\n") + 1 or None] if b'"' not in data[:_HEAD] else data
+def _records(path: Path, data: bytes, separator: str) -> tuple[pl.DataFrame, NDArray[np.int64]]:
+    """Return the fields of all records that are not blank, and the line of each."""
+    body = data.lstrip(b"\r\n")
+    above = data[: len(data) - len(body)].count(b"\n")
+    body = body.rstrip(b"\r\n")
+    n = _width(path, body, separator)
+    frame = _parsed(path, body, separator, n)
+    plain = b'"' not in body and b"\n\n" not in body and b"\n\r\n" not in body
+    if plain and body.count(separator.encode()) == (n - 1) * frame.height:
+        return frame, np.arange(above + 1, above + 1 + frame.height)
+    lengths, lines = _scan(path, body, separator)
+    _check_lengths(path, lengths, lines + above, n)
+    if len(lengths) != frame.height:
+        raise TableFileError(path, "its quotation marks do not match")
+    return frame.filter(pl.Series(lengths > 0)), lines[lengths > 0] + above
+
+
+def _width(path: Path, body: bytes, separator: str) -> int:
+    """Return the number of fields of the first record."""
+    line = body[: body.find(b"\n") + 1 or None]
+    whole = io.StringIO((body if b'"' in line else line).decode(), newline="")
     with about_file(path, "cannot be read as separated values"):
-        lines = io.StringIO(head.decode(), newline="")
-        first = next(record for record in csv.reader(lines, delimiter=separator) if record)
-    n = len(first)
-    frame = _parsed(path, data, separator, n)
-    blank_lines = data[:1] in b"\r\n" or b"\n\n" in data or b"\n\r\n" in data
-    plain = b'"' not in data and not blank_lines
-    if plain and data.count(separator.encode()) == (n - 1) * frame.height:
-        return frame, None
-    lengths, lines_of = _scan(path, data, separator)
-    _check_lengths(path, lengths, lines_of, n)
-    seen = lengths > 0
-    if len(seen) != frame.height:
-        seen, lines_of = seen[: frame.height], lines_of[: frame.height]
-    return frame.filter(pl.Series(seen)), lines_of[seen]
+        return len(next(csv.reader(whole, delimiter=separator)))
 
 
-def _parsed(path: Path, data: bytes, separator: str, n: int) -> pl.DataFrame:
+def _parsed(path: Path, body: bytes, separator: str, n: int) -> pl.DataFrame:
     schema = {str(j): pl.String for j in range(n)}
     try:
-        return pl.read_csv(data, has_header=False, separator=separator, schema=schema)
+        return pl.read_csv(body, has_header=False, separator=separator, schema=schema)
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
-        _check_lengths(path, *_scan(path, data, separator), n)
+        _check_lengths(path, *_scan(path, body, separator), n)
         reason = str(error).splitlines()[0]
         raise TableFileError(path, f"cannot be read as separated values: {reason}") from error
 

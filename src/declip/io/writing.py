@@ -173,7 +173,10 @@ def _column(values: NDArray) -> pl.Series:
 
 
 def _labels(labels: NDArray | None, size: int) -> pl.Series:
-    return pl.Series(np.arange(size)) if labels is None else pl.Series(labels.tolist())
+    if labels is None:
+        return pl.Series(np.arange(size))
+    names = labels.tolist()
+    return pl.Series(names if len({type(name) for name in names}) == 1 else map(str, names))
 
 
 def _frame(
