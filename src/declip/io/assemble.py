@@ -52,18 +52,26 @@ def assemble(listed: Listed, limits: Limits, missing: Sequence[str]) -> Interval
     _resolve_words(listed, parsed, limits)
     _check_sizes(listed, parsed)
     rows, cols, lower, upper = _sorted(listed, parsed)
-    exact = lower == upper
-    cells = Triplets(
-        rows[exact], cols[exact], lower[exact], listed.shape, listed.row_labels, listed.col_labels
-    )
-    try:
-        sides = (limits.of(side, listed.col_labels) for side in ("ceiling", "floor"))
-        lower[exact], upper[exact] = apply_limits(cells, *sides)
-    except (TypeError, ValueError) as error:
-        raise TableFileError(listed.sheet.path, str(error)) from error
+    _apply(listed, limits, rows, cols, lower, upper)
     by_row = Cells.from_sorted(listed.shape[0], rows, cols, lower, upper)
     whole = Intervals(listed.shape, by_row, listed.row_labels, listed.col_labels)
     return whole.astype(np.float32) if listed.text.dtype == pl.Float32 else whole
+
+
+def _apply(
+    listed: Listed, limits: Limits, rows: NDArray, cols: NDArray, lower: NDArray, upper: NDArray
+) -> None:
+    """Open the exact cells that stand at a limit of the table or of their column."""
+    ceiling, floor = (limits.of(side, listed.col_labels) for side in ("ceiling", "floor"))
+    if ceiling is None and floor is None:
+        return
+    exact = lower == upper
+    labels = listed.row_labels, listed.col_labels
+    cells = Triplets(rows[exact], cols[exact], lower[exact], listed.shape, *labels)
+    try:
+        lower[exact], upper[exact] = apply_limits(cells, ceiling, floor)
+    except (TypeError, ValueError) as error:
+        raise TableFileError(listed.sheet.path, str(error)) from error
 
 
 def _qualify(listed: Listed, parsed: Parsed, decimal: str) -> None:

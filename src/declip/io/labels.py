@@ -14,22 +14,24 @@ _SLOTS = 2**22  # a table of this many positions stays in the cache
 def number_labels(labels: pl.Series) -> tuple[NDArray[np.int32], pl.Series]:
     """Return labels as numbers, from 0 by first appearance, and the labels in that order.
 
-    Labels count as equal when two hashes of 64 bits are. A slot belongs to the first cell that asks
-    for it; cells that find another label there ask again elsewhere.
+    One hash of 64 bits says in which slot to look, another whether the label there is the same. A
+    slot belongs to the first cell that asks for it; cells that find another label there ask again
+    elsewhere.
     """
-    keys = [labels.hash(seed).to_numpy() for seed in (0, 1)]
-    first = np.empty(len(labels), np.int32)
-    left, shift = np.arange(len(labels), dtype=np.int32), np.uint64(0)
-    owner = np.empty(_SLOTS, np.int32)
+    address, key = (labels.hash(seed).to_numpy() for seed in (0, 1))
+    address = address.view(np.int64)
+    cell = np.arange(len(labels), dtype=np.int32)
+    first, owner = np.empty_like(cell), np.empty(_SLOTS, np.int32)
+    left, shift = cell, 0
     while left.size:
-        slot = (keys[0][left] >> shift) % np.uint64(_SLOTS)
+        slot = ((address if left is cell else address[left]) >> shift) & (_SLOTS - 1)
         owner[slot[::-1]] = left[::-1]  # the last to write is the first cell
         found = owner[slot]
-        same = (keys[0][found] == keys[0][left]) & (keys[1][found] == keys[1][left])
+        same = key[found] == (key if left is cell else key[left])
         first[left[same]] = found[same]
         left = left[~same]
-        shift = (shift + np.uint64(11)) % np.uint64(43)
-    is_first = first == np.arange(len(labels), dtype=np.int32)
+        shift = (shift + 11) % 43
+    is_first = first == cell
     codes = (np.cumsum(is_first, dtype=np.int32) - 1)[first]
     return codes, labels.filter(pl.Series(is_first))
 

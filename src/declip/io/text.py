@@ -33,7 +33,7 @@ def read_text(path: Path, wanted: TableFormat) -> Sheet:
     with about_file(path, "cannot be read"):
         data = path.read_bytes()
     data, encoding = _as_utf8(path, data, wanted.encoding)
-    if not data.strip():
+    if not data or data.isspace():
         raise TableFileError(path, "the file is empty")
     newline = "\r\n" if b"\r\n" in data[:_HEAD] else "\n"
     separator = wanted.separator or _find_separator(path, data)
@@ -87,7 +87,8 @@ def _records(path: Path, data: bytes, separator: str) -> tuple[pl.DataFrame, NDA
     """Return the fields of all records that are not blank, and the line of each."""
     body = data.lstrip(b"\r\n")
     above = data[: len(data) - len(body)].count(b"\n")
-    body = body.rstrip(b"\r\n")
+    if body.endswith((b"\n\n", b"\n\r\n")):
+        body = body.rstrip(b"\r\n")
     n = _width(path, body, separator)
     frame = _parsed(path, body, separator, n)
     plain = b'"' not in body and b"\n\n" not in body and b"\n\r\n" not in body
