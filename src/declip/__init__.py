@@ -11,9 +11,13 @@ if TYPE_CHECKING:
     from declip.estimators import DTrCMC, ExactCMC, FroCMC, TrCMC, trace_path
     from declip.intervals import Intervals
     from declip.io import TableFile, read_limits, read_table, write_table
+    from declip.model_selection import EntryKFold, EntrySearchCV, EntryShuffleSplit
 
 __all__ = [
     "DTrCMC",
+    "EntryKFold",
+    "EntrySearchCV",
+    "EntryShuffleSplit",
     "ExactCMC",
     "FroCMC",
     "Intervals",
@@ -31,6 +35,9 @@ __version__ = "0.1.0"
 # Loaded when first asked for: scikit-learn alone takes most of a second to import.
 _HOMES = {
     "DTrCMC": "declip.estimators",
+    "EntryKFold": "declip.model_selection",
+    "EntrySearchCV": "declip.model_selection",
+    "EntryShuffleSplit": "declip.model_selection",
     "ExactCMC": "declip.estimators",
     "FroCMC": "declip.estimators",
     "Intervals": "declip.intervals",

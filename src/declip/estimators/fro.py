@@ -14,7 +14,7 @@ from declip.estimators.base import SHARED_CONSTRAINTS, CompletionEstimator
 from declip.intervals import CLIPPED_MODES, Intervals
 from declip.lowrank import LowRank
 from declip.objective import certificate
-from declip.solvers import Solution, minimise, start_model, start_scale
+from declip.solvers import Solution, minimise, revived, start_model, start_scale
 from declip.validation import check_rank
 
 __all__ = ["FroCMC"]
@@ -185,13 +185,15 @@ class FroCMC(CompletionEstimator):
         """Return the start and the scale to begin with."""
         rank = int(self.n_components)
         tobit = self.clipped == "tobit" and intervals.n_open > 0
+        seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
+        rng = np.random.default_rng(seed)
         if self.warm_start and hasattr(self, "row_factors_"):
             model = self._model()
             if (model.shape, model.rank, model.bias) == (intervals.shape, rank, self.bias):
+                start = revived(model.astype(intervals.dtype), intervals, rng)
                 scale = self.scale_ if tobit else 0.0
-                return model.astype(intervals.dtype), scale or tobit * start_scale(intervals)
-        seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
-        start = start_model(intervals, rank, self.bias, self.init, np.random.default_rng(seed))
+                return start, scale or tobit * start_scale(intervals)
+        start = start_model(intervals, rank, self.bias, self.init, rng)
         return start, tobit * start_scale(intervals)
 
     def _check_shape(self, shape: tuple[int, int]) -> None:

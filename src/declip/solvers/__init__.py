@@ -4,7 +4,7 @@ from declip.solvers.als import minimise, solve_rows
 from declip.solvers.exact import Bracket, minimum_trace_norm
 from declip.solvers.noise import scale_at_zero
 from declip.solvers.solution import Solution
-from declip.solvers.start import constant_model, start_model, start_scale
+from declip.solvers.start import constant_model, revived, start_model, start_scale
 from declip.solvers.subgradient import Limits, subgradient_descent
 from declip.solvers.trace import factored, proximal
 
@@ -17,6 +17,7 @@ __all__ = [
     "minimise",
     "minimum_trace_norm",
     "proximal",
+    "revived",
     "scale_at_zero",
     "solve_rows",
     "start_model",

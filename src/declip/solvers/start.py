@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
@@ -11,7 +13,7 @@ from declip.intervals import Intervals, face_value
 from declip.lowrank import LowRank
 from declip.svd import truncated_svd
 
-__all__ = ["constant_model", "start_model", "start_scale"]
+__all__ = ["constant_model", "revived", "start_model", "start_scale"]
 
 
 def start_model(
@@ -35,6 +37,27 @@ def start_model(
         A, B = (np.column_stack([F, np.zeros(len(F))]) for F in (A, B))
     dtype = intervals.dtype
     return LowRank(A.astype(dtype), B.astype(dtype), mean if bias else 0.0, bias)
+
+
+def revived(model: LowRank, intervals: Intervals, rng: np.random.Generator) -> LowRank:
+    """Return a model to start from, with factors that have faded away begun anew.
+
+    A strong penalty puts factors out, and one that is zero stays zero under a weak penalty. Factors
+    fainter than the perturbation of a random start are replaced by it.
+    """
+    spread = start_scale(intervals)
+    fresh = _random_factors(intervals.shape, model.rank, 0.0, spread, rng)
+    # |p_k| |q_k| of each factor, as it is and as it would begin
+    now, then = (
+        np.linalg.norm(P, axis=0) * np.linalg.norm(Q, axis=0)
+        for P, Q in ((model.P, model.Q), fresh)
+    )
+    faint = np.flatnonzero(now < then)
+    if faint.size == 0:
+        return model
+    A, B = model.A.copy(), model.B.copy()
+    A[:, faint], B[:, faint] = (F[:, faint] for F in fresh)
+    return replace(model, A=A, B=B)
 
 
 def constant_model(intervals: Intervals, beyond: float) -> LowRank:

@@ -1,0 +1,228 @@
+"""How far estimates are from the truth, from the clipped truth, and from what is known of it.
+
+The first two arguments are always the truth and the estimate, one element a cell, as in
+`sklearn.metrics`; limits are scalars or have one element a cell. A figure that the cells do not
+define, because there are none or because all are of one kind, is NaN, without a warning.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.metrics import average_precision_score, f1_score, roc_auc_score
+
+from declip import kernels
+
+__all__ = [
+    "at_ceiling_auc",
+    "at_ceiling_average_precision",
+    "at_ceiling_f1",
+    "clipped_relative_rmse",
+    "interval_rmse",
+    "relative_rmse",
+]
+
+
+def relative_rmse(y_true: ArrayLike, y_pred: ArrayLike) -> float:
+    """Return the root mean squared error in units of the root mean square of the truth.
+
+    Parameters
+    ----------
+    y_true, y_pred : array-like of the same shape
+        Truth and estimate.
+
+    Returns
+    -------
+    float
+        0 is perfect, and 1 is as good as estimating 0. NaN for no cell; for a truth of zeros, 0 if
+        the estimate is zero too, else infinity.
+
+    Examples
+    --------
+    >>> from declip.metrics import relative_rmse
+    >>> relative_rmse([3.0, 4.0], [3.0, 9.0])
+    1.0
+    """
+    truth, estimate = _arrays(y_true=y_true, y_pred=y_pred)
+    error, size = (np.linalg.norm(x.ravel()) for x in (estimate - truth, truth))
+    if truth.size == 0:
+        return np.nan
+    if size == 0:
+        return 0.0 if error == 0 else np.inf
+    return float(error / size)
+
+
+def clipped_relative_rmse(
+    y_true: ArrayLike,
+    y_pred: ArrayLike,
+    *,
+    ceiling: ArrayLike | None = None,
+    floor: ArrayLike | None = None,
+) -> float:
+    """Return `relative_rmse` after truth and estimate were clipped to the limits.
+
+    This is the criterion by which the paper tunes: an estimate beyond the limit of a clipped cell
+    is as good as one at it, and the truth beyond a limit need not be known.
+
+    Parameters
+    ----------
+    y_true, y_pred : array-like of the same shape
+        Truth (clipped already, or not) and estimate.
+    ceiling, floor : float or array-like, optional
+        Limits; None, or an infinite one, does not clip.
+
+    Returns
+    -------
+    float
+        As `relative_rmse`.
+
+    Examples
+    --------
+    >>> from declip.metrics import clipped_relative_rmse
+    >>> clipped_relative_rmse([3.0, 5.0], [3.0, 9.0], ceiling=5)
+    0.0
+    """
+    truth, estimate = _arrays(y_true=y_true, y_pred=y_pred)
+    low, high = -np.inf if floor is None else floor, np.inf if ceiling is None else ceiling
+    return relative_rmse(np.clip(truth, low, high), np.clip(estimate, low, high))
+
+
+def interval_rmse(lower: ArrayLike, upper: ArrayLike, y_pred: ArrayLike) -> float:
+    """Return the root mean squared distance of estimates from the intervals of their cells.
+
+    The error of an exact cell is two-sided; that of a clipped cell counts only where the estimate
+    falls short of the limit.
+
+    Parameters
+    ----------
+    lower, upper : array-like
+        What is known of each cell: equal bounds for an exact one, an infinite bound for a clipped
+        one.
+    y_pred : array-like
+        Estimate of each cell.
+
+    Returns
+    -------
+    float
+        In units of the data; NaN for no cell.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from declip.metrics import interval_rmse
+    >>> interval_rmse([3, 5, 5], [3, np.inf, np.inf], [3, 9, 2])
+    1.732
+    """
+    low, high, estimate = _arrays(lower=lower, upper=upper, y_pred=y_pred)
+    if estimate.size == 0:
+        return np.nan
+    # The loss of a cell is half the squared distance.
+    cells = (x.ravel() for x in (estimate, low, high))
+    return float(np.sqrt(2 * kernels.interval_loss(*cells).value.mean()))
+
+
+def at_ceiling_f1(
+    y_true: ArrayLike,
+    y_pred: ArrayLike,
+    ceiling: ArrayLike,
+    *,
+    threshold: ArrayLike | None = None,
+) -> float:
+    """Return the F1 score of the question which cells are at their ceiling.
+
+    Parameters
+    ----------
+    y_true, y_pred : array-like of the same shape
+        Truth and estimate; a cell is at its ceiling if the truth is not below it.
+    ceiling : float or array-like
+        The ceiling.
+    threshold : float or array-like, optional
+        Estimates from here on say "at the ceiling"; by default from the ceiling on.
+
+    Returns
+    -------
+    float
+        From 0 to 1; 0 if no cell at the ceiling is found, NaN if there is none to be found.
+
+    Examples
+    --------
+    >>> from declip.metrics import at_ceiling_f1
+    >>> at_ceiling_f1([5, 5, 3, 2], [6, 4.6, 3, 5.1], ceiling=5)
+    0.5
+    """
+    at, _ = _at_ceiling(y_true, y_pred, ceiling)
+    if not at.any():
+        return np.nan
+    cut = ceiling if threshold is None else threshold
+    said = np.asarray(y_pred, np.float64) >= np.asarray(cut, np.float64)
+    return float(f1_score(at, said.ravel(), zero_division=0.0))
+
+
+def at_ceiling_average_precision(y_true: ArrayLike, y_pred: ArrayLike, ceiling: ArrayLike) -> float:
+    """Return the average precision of the estimates as a ranking of cells at their ceiling.
+
+    Cells are ranked by how far the estimate lies above their ceiling.
+
+    Parameters
+    ----------
+    y_true, y_pred, ceiling : array-like
+        As in `at_ceiling_f1`.
+
+    Returns
+    -------
+    float
+        1 is perfect, the share of cells at the ceiling is chance; NaN if no cell is at it.
+
+    Examples
+    --------
+    >>> from declip.metrics import at_ceiling_average_precision
+    >>> at_ceiling_average_precision([5, 5, 3, 2], [6, 4.6, 3, 5.1], ceiling=5)
+    0.833
+    """
+    at, margin = _at_ceiling(y_true, y_pred, ceiling)
+    return float(average_precision_score(at, margin)) if at.any() else np.nan
+
+
+def at_ceiling_auc(y_true: ArrayLike, y_pred: ArrayLike, ceiling: ArrayLike) -> float:
+    """Return the chance that a cell at its ceiling is ranked above one that is not.
+
+    Parameters
+    ----------
+    y_true, y_pred, ceiling : array-like
+        As in `at_ceiling_f1`; cells are ranked as in `at_ceiling_average_precision`.
+
+    Returns
+    -------
+    float
+        The area under the ROC curve: 1 is perfect, 1/2 is chance; NaN if all cells are at the
+        ceiling, or none.
+
+    Examples
+    --------
+    >>> from declip.metrics import at_ceiling_auc
+    >>> at_ceiling_auc([5, 5, 3, 2], [6, 4.6, 3, 5.1], ceiling=5)
+    0.75
+    """
+    at, margin = _at_ceiling(y_true, y_pred, ceiling)
+    return float(roc_auc_score(at, margin)) if at.any() and not at.all() else np.nan
+
+
+def _at_ceiling(
+    y_true: ArrayLike, y_pred: ArrayLike, ceiling: ArrayLike
+) -> tuple[NDArray[np.bool_], NDArray[np.float64]]:
+    """Return which cells are at their ceiling, and how far the estimates lie above it."""
+    truth, estimate = _arrays(y_true=y_true, y_pred=y_pred)
+    limit = np.asarray(ceiling, np.float64)
+    if not np.isfinite(limit).all():
+        raise ValueError(
+            "ceiling must be a finite number for every cell: leave out cells that have no ceiling."
+        )
+    return (truth >= limit).ravel(), (estimate - limit).ravel()
+
+
+def _arrays(**given: ArrayLike) -> list[NDArray[np.float64]]:
+    arrays = {name: np.asarray(values, np.float64) for name, values in given.items()}
+    if len({a.shape for a in arrays.values()}) > 1:
+        shapes = ", ".join(f"{name} {a.shape}" for name, a in arrays.items())
+        raise ValueError(f"{' and '.join(arrays)} must have the same shape; got {shapes}.")
+    return list(arrays.values())
