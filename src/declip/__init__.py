@@ -8,6 +8,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from declip.diagnostics import Diagnosis, diagnose
     from declip.estimators import DTrCMC, ExactCMC, FroCMC, TrCMC, trace_path
     from declip.intervals import Intervals
     from declip.io import TableFile, read_limits, read_table, write_table
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "DTrCMC",
+    "Diagnosis",
     "EntryKFold",
     "EntrySearchCV",
     "EntryShuffleSplit",
@@ -24,6 +26,7 @@ __all__ = [
     "TableFile",
     "TrCMC",
     "__version__",
+    "diagnose",
     "read_limits",
     "read_table",
     "trace_path",
@@ -35,6 +38,7 @@ __version__ = "0.1.0"
 # Loaded when first asked for: scikit-learn alone takes most of a second to import.
 _HOMES = {
     "DTrCMC": "declip.estimators",
+    "Diagnosis": "declip.diagnostics",
     "EntryKFold": "declip.model_selection",
     "EntrySearchCV": "declip.model_selection",
     "EntryShuffleSplit": "declip.model_selection",
@@ -43,6 +47,7 @@ _HOMES = {
     "Intervals": "declip.intervals",
     "TableFile": "declip.io",
     "TrCMC": "declip.estimators",
+    "diagnose": "declip.diagnostics",
     "read_limits": "declip.io",
     "read_table": "declip.io",
     "trace_path": "declip.estimators",

@@ -15,6 +15,7 @@ __all__ = [
     "balancing_maps",
     "leading",
     "operator_norm",
+    "product_svd",
     "shrink",
     "trace_norm",
     "truncated_svd",
@@ -75,6 +76,14 @@ def balancing_maps(P: NDArray, Q: NDArray) -> tuple[NDArray, NDArray, NDArray]:
         np.pad(F, ((0, 0), (0, missing))) for F in (R_Q.T @ (Vt.T * weight), R_P.T @ (U * weight))
     )
     return np.pad(np.where(kept, S, 0.0), (0, missing)), M, N
+
+
+def product_svd(P: NDArray, Q: NDArray, tol: float = 1e-13) -> SVD:
+    """Return the singular triplets of P Q^T that exceed this share of the largest."""
+    (basis_P, R_P), (basis_Q, R_Q) = (np.linalg.qr(F.astype(np.float64)) for F in (P, Q))
+    U, S, Vt = np.linalg.svd(R_P @ R_Q.T, full_matrices=False)
+    kept = S > S[:1] * tol
+    return SVD(basis_P @ U[:, kept], S[kept], basis_Q @ Vt[kept].T)
 
 
 def truncated_svd(A: Any, k: int, random_state: Any = None, tol: float = 0.0) -> SVD:

@@ -1,7 +1,7 @@
 """User input turned into checked arrays, and every error about the user's data."""
 
 from declip.validation.cells import Bounds, Triplets, check_cells, check_selection, check_triplets
-from declip.validation.coverage import warn_about_coverage, warn_nothing_clipped
+from declip.validation.coverage import name_some, warn_about_coverage, warn_nothing_clipped
 from declip.validation.limits import (
     Limit,
     apply_limits,
@@ -10,7 +10,7 @@ from declip.validation.limits import (
     resolve_limit,
 )
 from declip.validation.messages import warn_user
-from declip.validation.sizes import check_memory, check_rank, free_memory
+from declip.validation.sizes import check_memory, check_rank, check_same_shape, free_memory
 from declip.validation.tables import check_bounds, table_to_triplets
 
 __all__ = [
@@ -22,11 +22,13 @@ __all__ = [
     "check_cells",
     "check_memory",
     "check_rank",
+    "check_same_shape",
     "check_selection",
     "check_some_exact",
     "check_triplets",
     "free_memory",
     "limits_of_all_cells",
+    "name_some",
     "resolve_limit",
     "table_to_triplets",
     "warn_about_coverage",

@@ -24,6 +24,16 @@ def check_rank(n_components: Any, shape: tuple[int, int]) -> int:
     return int(n_components)
 
 
+def check_same_shape(
+    name: str, shape: tuple[int, int], expected: tuple[int, int], what: str
+) -> None:
+    """Refuse a table of another shape than the one it belongs to."""
+    if tuple(shape) != tuple(expected):
+        raise ValueError(
+            f"{name} has the shape {tuple(shape)}, but {what} has the shape {tuple(expected)}."
+        )
+
+
 def check_memory(shape: tuple[int, ...], dtype: DTypeLike, what: str, remedy: str) -> None:
     """Refuse an array that cannot fit in memory, before it is allocated.
 

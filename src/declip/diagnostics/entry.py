@@ -1,0 +1,210 @@
+"""The one function: a table before a fit, or a fitted estimator with its table."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import narwhals.stable.v2 as nw
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
+
+from declip.diagnostics.coverage import Coverage
+from declip.diagnostics.diagnosis import Diagnosis
+from declip.diagnostics.fitted import check_fit
+from declip.diagnostics.grams import open_cells
+from declip.diagnostics.limits import limit_concerns, table_limits
+from declip.diagnostics.parts import Matrix
+from declip.diagnostics.tangent import NEGLIGIBLE, Tangent
+from declip.diagnostics.theory import Hidden, Theory, expert_seconds, hidden_cells
+from declip.estimators.base import CompletionEstimator
+from declip.intervals import Intervals
+from declip.lowrank import LowRank
+from declip.solvers import Limits
+from declip.svd import SVD, product_svd, truncated_svd
+from declip.validation import check_same_shape, warn_user
+
+__all__ = ["diagnose"]
+
+_WORTH_SAYING = 5.0  # seconds
+_ROUNDING = 1e-10  # singular values of a true matrix below this share of the first are zero
+
+
+class _Dense:
+    """A matrix given in full."""
+
+    def __init__(self, values: NDArray) -> None:
+        self.values, self.shape = values, values.shape
+
+    def block(self, rows: slice) -> NDArray:
+        return self.values[rows]
+
+
+def diagnose(
+    X_or_estimator: Any,
+    X: Any = None,
+    *,
+    ceiling: Any = None,
+    floor: Any = None,
+    expert: bool = False,
+    truth: Any = None,
+) -> Diagnosis:
+    """Say whether a table can be restored, where not, and how sure each value is.
+
+    ``diagnose(X, ceiling=, floor=)`` looks at a table before a fit: what is clipped where, which
+    rank its exact cells can carry, which limits look wrong. ``diagnose(estimator, X)`` looks at a
+    fit: which rows and columns the exact cells determine and by what margin, whether the fit is
+    optimal, how sure each restored value is, and whether the residuals look as they should.
+
+    Parameters
+    ----------
+    X_or_estimator : table, Intervals or fitted estimator
+        A table as `FroCMC.fit` takes it, or an estimator that was fitted to ``X``.
+    X : table or Intervals, optional
+        The table of the fit.
+    ceiling, floor : None, scalar, array-like or mapping
+        Limits of a table, as in `Intervals.from_table`. An estimator has its own.
+    expert : bool, default=False
+        Whether to compute the quantities of the paper's Theorem 1: of the truth if it is given,
+        else with the fit in its place. A warning says beforehand if that takes more than a few
+        seconds.
+    truth : array-like of shape (n_rows, n_cols), LowRank or pair of factors, optional
+        The true matrix, in a simulation.
+
+    Returns
+    -------
+    Diagnosis
+
+    Notes
+    -----
+    A row is determined if the smallest eigenvalue of the sum of v_j v_j^T over its exact cells, V
+    the right singular vectors of the fit, is at least 1e-3 (for rows of more than 100 cells, 0.1
+    divided by their number). The margin is the smallest eigenvalue of P_T P_K P_T on the tangent
+    space T of the fit, K being the exact cells: where it is zero, another matrix of the same rank
+    fits the exact cells as well, to first order.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from declip import FroCMC, diagnose
+    >>> truth = np.outer(np.linspace(1, 2, 8), np.linspace(1, 2, 6))
+    >>> seen = np.minimum(truth, 3)
+    >>> diagnose(seen, ceiling=3).coverage.n_clipped
+    6
+    >>> model = FroCMC(n_components=1, ceiling=3, alpha=1e-3, random_state=0).fit(seen)
+    >>> print(diagnose(model, seen).verdict)
+    The exact cells determine every row and column of this fit.
+    """
+    estimator = X_or_estimator if isinstance(X_or_estimator, CompletionEstimator) else None
+    table = X_or_estimator if estimator is None else X
+    _check_call(estimator, X, ceiling is not None or floor is not None, expert and truth is None)
+    if estimator is None:
+        intervals = table if isinstance(table, Intervals) else _read(table, ceiling, floor)
+    else:
+        check_is_fitted(estimator)
+        ceiling, floor = estimator.ceiling, estimator.floor
+        intervals = estimator._read(table, reset=False)
+        check_same_shape("X", intervals.shape, estimator._model().shape, "the table of the fit")
+    matrix = None if truth is None else _as_matrix(truth, intervals.shape)
+    coverage, limits = Coverage.of(intervals), table_limits(intervals, ceiling, floor)
+    seconds = _seconds(coverage, estimator)
+    return Diagnosis(
+        coverage=coverage,
+        concerns=limit_concerns(
+            intervals, coverage, limits, (ceiling is not None, floor is not None)
+        ),
+        fit=None if estimator is None else check_fit(estimator, intervals, matrix),
+        theory=_theory(intervals, estimator, matrix, limits, seconds) if expert else None,
+        expert_seconds=seconds,
+        intervals=intervals,
+        _backend=_backend(table),
+    )
+
+
+def _check_call(
+    estimator: CompletionEstimator | None, X: Any, has_limits: bool, needs_fit: bool
+) -> None:
+    if estimator is None and X is not None:
+        raise TypeError("diagnose takes a table, or a fitted estimator of declip and its table.")
+    if estimator is None and needs_fit:
+        raise ValueError(
+            "expert=True needs a low-rank matrix: diagnose a fit, or give truth= in a simulation."
+        )
+    if estimator is not None and X is None:
+        raise TypeError("diagnose(estimator, X) needs X, the table that was fitted.")
+    if estimator is not None and has_limits:
+        raise TypeError("the estimator has its own ceiling and floor: leave them out here.")
+
+
+def _read(table: Any, ceiling: Any, floor: Any) -> Intervals:
+    return Intervals.from_table(table, ceiling, floor)
+
+
+def _backend(table: Any) -> Any:
+    """Return the library of a data frame, None for any other table."""
+    frame = nw.from_native(table, eager_only=True, pass_through=True)
+    return nw.get_native_namespace(frame) if isinstance(frame, nw.DataFrame) else None
+
+
+def _as_matrix(truth: Any, shape: tuple[int, int]) -> Matrix:
+    if isinstance(truth, tuple):
+        P, Q = (np.asarray(F, np.float64) for F in truth)
+        truth = LowRank(P, Q)
+    matrix = truth if isinstance(truth, LowRank) else _Dense(np.asarray(truth, np.float64))
+    check_same_shape("truth", matrix.shape, shape, "the table")
+    return matrix
+
+
+def _seconds(coverage: Coverage, estimator: CompletionEstimator | None) -> float:
+    rank = coverage.largest_rank() if estimator is None else estimator._model().A.shape[1]
+    share = coverage.n_clipped / max(coverage.n_observed, 1)
+    return expert_seconds(coverage.shape, min(max(rank, 1), 20), share)
+
+
+def _theory(
+    intervals: Intervals,
+    estimator: CompletionEstimator | None,
+    truth: Matrix | None,
+    limits: Limits | None,
+    seconds: float,
+) -> Theory:
+    if seconds > _WORTH_SAYING:
+        warn_user(
+            f"expert=True takes about {seconds:.0f} s for a {intervals.shape[0]} x "
+            f"{intervals.shape[1]} table."
+        )
+    if truth is None:
+        assert estimator is not None
+        matrix: Matrix = _without_offsets(estimator._model())
+    else:
+        matrix = truth
+    found = _svd(matrix)
+    if limits is None:
+        cells = open_cells(intervals.by_row, intervals.shape[1])
+        hidden = Hidden(cells, np.zeros(cells.nnz, bool))
+    else:
+        hidden = hidden_cells(matrix, limits)
+    return Theory.of(
+        Tangent(found.U, found.V),
+        hidden,
+        len(intervals) / (intervals.shape[0] * intervals.shape[1]),
+        "fit" if truth is None else "truth",
+    )
+
+
+def _without_offsets(model: LowRank) -> LowRank:
+    """Return the same matrix with its offsets as factors."""
+    if not model.bias:
+        return model
+    A, B = model.A.astype(np.float64), model.B.astype(np.float64)
+    one, other = np.ones((len(A), 1)), np.ones((len(B), 1))
+    right = np.hstack([B[:, :-1], other, B[:, -1:] + model.mean])
+    return LowRank(np.hstack([A, one]), right)
+
+
+def _svd(matrix: Matrix) -> SVD:
+    if isinstance(matrix, LowRank):
+        return product_svd(matrix.P, matrix.Q, NEGLIGIBLE)
+    found = truncated_svd(matrix.block(slice(None)), min(matrix.shape))
+    kept = found.S > _ROUNDING * found.S[:1]
+    return SVD(found.U[:, kept], found.S[kept], found.V[:, kept])

@@ -1,0 +1,131 @@
+"""What is known after a fit: what is determined, how sure it is, and whether the fit is optimal."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from joblib import effective_n_jobs
+from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits
+
+from declip.diagnostics.determination import Determination, determine
+from declip.diagnostics.limits import table_limits
+from declip.diagnostics.parts import ErrorParts, Matrix, measure_parts
+from declip.diagnostics.residuals import ResidualChecks, check_residuals
+from declip.diagnostics.uncertainty import Uncertainty, measure_uncertainty
+from declip.estimators.base import CompletionEstimator
+from declip.intervals import Intervals
+from declip.objective import certificate
+
+__all__ = ["FittedChecks", "Optimality", "check_fit"]
+
+
+@dataclass(frozen=True)
+class Optimality:
+    """How near the fit is to its optimum.
+
+    Attributes
+    ----------
+    relative_gap : float
+        Certified distance from the convex optimum, as a share of the objective; NaN if the method
+        has no certificate.
+    norm_ratio : float
+        |G|_op / alpha for the gradient G: at most 1 at the optimum; NaN where it means nothing.
+    converged : bool
+        Whether the fit had settled.
+    """
+
+    relative_gap: float
+    norm_ratio: float
+    converged: bool
+
+
+@dataclass(frozen=True, eq=False)
+class FittedChecks:
+    """All that a fit shows.
+
+    Attributes
+    ----------
+    name : str
+        Name of the estimator.
+    clipped : str
+        How it counted clipped cells.
+    determination : Determination
+        Determined rows and columns, and the margin.
+    optimality : Optimality
+        Certificate.
+    uncertainty : Uncertainty
+        Noise, and the standard deviation of any cell.
+    residuals : ResidualChecks
+        Agreement with the cells.
+    parts : ErrorParts
+        B1, B2 and B3 of Theorem 2.
+    rows, cols, sd : ndarray
+        The clipped cells: where they are, and at least how uncertain their restored values are.
+    """
+
+    name: str
+    clipped: str
+    determination: Determination
+    optimality: Optimality
+    uncertainty: Uncertainty
+    residuals: ResidualChecks
+    parts: ErrorParts
+    rows: NDArray[np.int32]
+    cols: NDArray[np.int32]
+    sd: NDArray[np.float64]
+
+    @property
+    def in_determined(self) -> NDArray[np.bool_]:
+        """Which clipped cells lie in a determined row and a determined column."""
+        return self.determination.rows[self.rows] & self.determination.cols[self.cols]
+
+
+def check_fit(
+    estimator: CompletionEstimator, intervals: Intervals, truth: Matrix | None = None
+) -> FittedChecks:
+    """Check a fitted estimator against the table that it was fitted to."""
+    model, treated = estimator._model(), intervals.treat(estimator.clipped)
+    threads, scale = effective_n_jobs(estimator.n_jobs), float(estimator.scale_)
+    limits = table_limits(intervals, estimator.ceiling, estimator.floor)
+    penalty = estimator._row_penalty()
+    side = intervals.by_row
+    rows, cols = side.open_rows(), side.open_idx
+    with threadpool_limits(limits=1, user_api="blas"):
+        ridge = _ridge(model.rank, model.bias, **penalty)
+        uncertainty = measure_uncertainty(treated, model, ridge, scale, threads)
+        residuals = check_residuals(intervals, model, uncertainty.sigma, limits, scale, threads)
+        return FittedChecks(
+            name=type(estimator).__name__,
+            clipped=estimator.clipped,
+            determination=determine(treated, model, threads),
+            optimality=_optimality(estimator, treated, threads),
+            uncertainty=uncertainty,
+            residuals=residuals,
+            parts=measure_parts(intervals, model, residuals, limits, truth),
+            rows=rows,
+            cols=cols,
+            sd=uncertainty.sd(rows, cols),
+        )
+
+
+def _ridge(rank: int, bias: bool, alpha: float, alpha_bias: float | None = None) -> NDArray:
+    offset = alpha if alpha_bias is None else alpha_bias
+    return np.array([alpha] * rank + [offset] * bias, dtype=np.float64)
+
+
+def _optimality(estimator: CompletionEstimator, treated: Intervals, threads: int) -> Optimality:
+    converged = bool(estimator.converged_)
+    if hasattr(estimator, "primal_residual_"):  # ExactCMC brackets the optimum itself
+        gap = estimator.gap_ / max(estimator.objective_, np.finfo(np.float64).tiny)
+        return Optimality(float(gap), np.nan, converged)
+    if not hasattr(estimator, "gap_"):
+        return Optimality(np.nan, np.nan, converged)
+    proof = certificate(
+        *(treated, estimator._model(), estimator.alpha, estimator.scale_),
+        threads=threads,
+        alpha_bias=estimator._row_penalty().get("alpha_bias"),
+    )
+    relative = proof.gap / max(proof.objective, np.finfo(np.float64).tiny)
+    return Optimality(float(relative), float(proof.norm_ratio), converged)
