@@ -8,6 +8,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from declip.detect import detect_limits
     from declip.diagnostics import Diagnosis, diagnose
     from declip.estimators import DTrCMC, ExactCMC, FroCMC, TrCMC, trace_path
     from declip.intervals import Intervals
@@ -26,6 +27,7 @@ __all__ = [
     "TableFile",
     "TrCMC",
     "__version__",
+    "detect_limits",
     "diagnose",
     "read_limits",
     "read_table",
@@ -47,6 +49,7 @@ _HOMES = {
     "Intervals": "declip.intervals",
     "TableFile": "declip.io",
     "TrCMC": "declip.estimators",
+    "detect_limits": "declip.detect",
     "diagnose": "declip.diagnostics",
     "read_limits": "declip.io",
     "read_table": "declip.io",
