@@ -15,7 +15,7 @@ __all__ = ["new_file"]
 
 @contextmanager
 def new_file(path: str | Path, overwrite: bool = False) -> Iterator[Path]:
-    """Give a temporary path beside ``path``, and rename it when the block ends well.
+    """Give a temporary path beside ``path``, of the same kind, and rename it if the block ends well.
 
     If the block raises, nothing is left behind and a file that was there before is untouched.
 
@@ -29,7 +29,7 @@ def new_file(path: str | Path, overwrite: bool = False) -> Iterator[Path]:
     path = Path(path)
     target = Path(os.path.realpath(path))  # a link stays a link
     _check_free(path, target, overwrite)
-    temporary = target.with_name(f".{target.name[:100]}.{secrets.token_hex(6)}.tmp")
+    temporary = target.with_name(f".{target.stem[:100]}.{secrets.token_hex(6)}.tmp{target.suffix}")
     try:
         yield temporary
         os.replace(temporary, target)

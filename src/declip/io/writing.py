@@ -20,7 +20,7 @@ from declip.io.excel import write_book
 from declip.io.formats import Layout, TableFile, TableFormat, kind_of
 from declip.validation import check_memory
 
-__all__ = ["cells_as_text", "write_table"]
+__all__ = ["cells_as_text", "values_and_labels", "write_table"]
 
 _LONG_NAMES = ("row", "column", "value")
 
@@ -117,18 +117,19 @@ def _form(path: Path, like: TableFile | None, layout: Layout | None) -> TableFor
 
 
 def _content(table: Any, like: TableFile | None, extras: dict[str, Any]) -> _Content:
-    values, rows, cols = _values_and_labels(table)
+    values, rows, cols = values_and_labels(table)
     if like is not None and like.intervals.shape == values.shape:
         rows = like.intervals.row_labels if rows is None else rows
         cols = like.intervals.col_labels if cols is None else cols
-    beside = {name: _values_and_labels(extra)[0] for name, extra in extras.items()}
+    beside = {name: values_and_labels(extra)[0] for name, extra in extras.items()}
     for name, extra in beside.items():
         if extra.shape != values.shape:
             raise ValueError(f"{name} has shape {extra.shape}, where the table has {values.shape}")
     return _Content(values, rows, cols, beside)
 
 
-def _values_and_labels(table: Any) -> tuple[Any, NDArray | None, NDArray | None]:
+def values_and_labels(table: Any) -> tuple[Any, NDArray | None, NDArray | None]:
+    """Return the array, COO matrix or Intervals that a table is, and labels that it carries."""
     if isinstance(table, Intervals):
         return table, table.row_labels, table.col_labels
     if sparse.issparse(table):
