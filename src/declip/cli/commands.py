@@ -219,7 +219,7 @@ def demo(
         bool, typer.Option("--illustration", help="Also draw the panel beside the truth.")
     ] = False,
 ) -> None:
-    """Restore a simulated laboratory panel that ships with declip, and leave the files to look at."""
+    """Restore a simulated laboratory panel that ships with declip; leave files to look at."""
     from declip.demo import run
 
     run(folder, illustration=illustration)

@@ -15,7 +15,7 @@ __all__ = ["new_file"]
 
 @contextmanager
 def new_file(path: str | Path, overwrite: bool = False) -> Iterator[Path]:
-    """Give a temporary path beside ``path``, of the same kind, and rename it if the block ends well.
+    """Give a temporary path beside ``path``, of the same kind; rename it if the block ends well.
 
     If the block raises, nothing is left behind and a file that was there before is untouched.
 

@@ -37,7 +37,7 @@ def draw_map(view: View) -> Markup:
             ax.imshow(_shade(name, share), aspect="auto", interpolation="none", extent=(0, m, n, 0))
         _map_labels(ax, view, n, m)
         ax.set_ylabel(f"{view.shape[0]} rows")
-        figure.legend(handles=_map_keys(), loc="outside upper right", ncols=4)
+        figure.legend(handles=_map_keys(shares), loc="outside upper right", ncols=4)
         return svg(figure, "Map of the table: clipped and missing cells", "map")
 
 
@@ -90,12 +90,13 @@ def _shade(name: str, share: NDArray) -> NDArray:
     return image
 
 
-def _map_keys() -> list[Any]:
+def _map_keys(shares: dict[str, NDArray]) -> list[Any]:
     from matplotlib.patches import Patch
 
     return [
         Patch(color=_MAP_COLOURS[name], alpha=0.45 if name == "missing" else 1, label=words)
         for name, words in _MAP_WORDS.items()
+        if shares[name].any()
     ]
 
 
@@ -174,7 +175,7 @@ def draw_columns(view: View, columns: list[Column]) -> Markup:
         for ax, column in zip(_panels(figure, len(columns)), columns, strict=True):
             _draw_sorted(ax, column)
         keys = _keys(("exact", "restored", "filled", "undetermined"), points=True)
-        figure.legend(handles=keys, loc="outside upper right", ncols=4)
+        figure.legend(handles=keys, loc="outside upper right", ncols=len(keys))
         return svg(figure, "Restored columns, cells in order of their values", "cols")
 
 
@@ -207,15 +208,14 @@ def _draw_sorted(ax: Any, column: Column) -> None:
 
 
 def _finish(ax: Any, column: Column, axis: str) -> None:
-    from matplotlib.ticker import LogFormatterSciNotation, LogLocator, MaxNLocator, NullLocator
+    from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator
 
     which = ax.xaxis if axis == "x" else ax.yaxis
     if use_logs(column):
         (ax.set_xscale if axis == "x" else ax.set_yscale)("log")
         which.set_major_locator(LogLocator(numticks=5))
         which.set_minor_locator(NullLocator())
-        which.set_major_formatter(_plain_power)
-        del LogFormatterSciNotation
+        which.set_major_formatter(lambda value, _: f"{value:g}")
     else:
         which.set_major_locator(MaxNLocator(4))
     ax.grid(axis=axis)
@@ -225,22 +225,14 @@ def _finish(ax: Any, column: Column, axis: str) -> None:
         ax.set_xlabel(f"{share:.0%} clipped", fontsize=8)
 
 
-def _plain_power(value: float, _: Any = None) -> str:
-    """Return 0.01, 1, 1000, and powers written out only where they are long."""
-    return f"{value:g}"
-
-
 def _keys(names: tuple[str, ...], points: bool = False) -> list[Any]:
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
 
-    words = {"limit": "reported at a limit" if not points else "limit"}
     if not points:
+        words = {"limit": "reported at a limit"}
         return [Patch(color=INK[name], label=words.get(name, name)) for name in names]
-    marks = [
-        Line2D([], [], color=INK[name], marker="o", ms=4, lw=0, label=words.get(name, name))
-        for name in names
-    ]
+    marks = [Line2D([], [], color=INK[name], marker="o", ms=4, lw=0, label=name) for name in names]
     dashed = Line2D([], [], color=INK["limit"], lw=1, ls=(0, (3, 2)), label="limit")
     return [*marks, dashed]
 

@@ -25,7 +25,7 @@ INK = {
     "limit": "#01020a",
     "undetermined": "#01020b",
 }
-_STYLE = {
+_STYLE: dict[Any, Any] = {
     "svg.fonttype": "none",
     "text.parse_math": False,
     "font.family": "sans-serif",

@@ -87,7 +87,7 @@ def _template(name: str) -> Any:
 def _figure(value: Any) -> str:
     """Return a number as a person writes it."""
     if isinstance(value, bool) or value is None:
-        return {True: "yes", False: "no", None: "–"}[value]
+        return {True: "yes", False: "no", None: "\u2013"}[value]
     if isinstance(value, int):
         return f"{value:,}".replace(",", "\u2009")
     return f"{value:.4g}" if isinstance(value, float) else str(value)
