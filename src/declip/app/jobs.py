@@ -81,7 +81,7 @@ class Job:
             raise ValueError("the file was not read")
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            result = declip.restore(self.table.intervals, **options)
+            result = declip.restore(self.table.intervals, progress=False, n_jobs=-1, **options)
         self.notes = list(dict.fromkeys(one_line(str(warning.message)) for warning in caught))
         write_table(result.table, self.output("table"), like=self.table, overwrite=True)
         write_cells(result, self.output("flags"), overwrite=True)

@@ -57,14 +57,14 @@ def restore(
     floor: Limits.Floor = None,
     limits: Limits.File = None,
     log: Annotated[
-        bool | None, typer.Option("--log/--no-log", help="Work on logarithms (concentrations).")
-    ] = None,
+        bool, typer.Option("--log", help="Work on logarithms (concentrations).")
+    ] = False,
     method: Annotated[
         str | None, typer.Option(help="Method; chosen by itself if not given.")
     ] = None,
     rank: Annotated[int | None, typer.Option(help="Number of factors.")] = None,
     alpha: Annotated[float | None, typer.Option(help="Strength of the penalty.")] = None,
-    budget: Annotated[float | None, typer.Option(help="Seconds to spend, about.")] = None,
+    budget: Annotated[float, typer.Option(help="Seconds to spend on choosing, about.")] = 8.0,
     layout: Reading.Layout = None,
     rows: Reading.Rows = None,
     columns: Reading.Columns = None,
@@ -103,10 +103,12 @@ def restore(
                 limits=limits,
                 **_reading(locals()),
             )
-        options = {"log": log, "method": method, "rank": rank, "alpha": alpha, "budget": budget}
+        options = {"log": log, "method": method, "n_components": rank, "alpha": alpha}
         given = {name: value for name, value in options.items() if value is not None}
-        with screen.work("restoring"):
-            result = declip.restore(table.intervals, **given)
+        with screen.work(""):
+            result = declip.restore(
+                table.intervals, budget=budget, progress=screen.alive, n_jobs=-1, **given
+            )
         with screen.work("writing"):
             _write(result, table, temporary)
     screen.result(_page(result, wanted), _facts(result, table, wanted, screen))

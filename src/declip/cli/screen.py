@@ -23,16 +23,21 @@ class Screen:
 
     @contextmanager
     def work(self, title: str) -> Iterator[None]:
-        """Show that work goes on, with the time it takes, and turn warnings into notes."""
+        """Turn warnings into notes, and show that work goes on unless it shows that itself ("")."""
         with warnings.catch_warnings(record=True) as caught, self._spinner(title):
             warnings.simplefilter("always")
             yield
         for warning in caught:
             self.note(str(warning.message))
 
+    @property
+    def alive(self) -> bool:
+        """Whether a person looks on, to whom progress is shown."""
+        return not self.quiet and sys.stderr.isatty()
+
     @contextmanager
     def _spinner(self, title: str) -> Iterator[None]:
-        if self.quiet or not sys.stderr.isatty():
+        if not self.alive or not title:
             yield
             return
         from rich.console import Console

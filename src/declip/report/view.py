@@ -57,10 +57,17 @@ class View:
         self.cells: Intervals = restoration.intervals
         parts = (restoration.table, restoration.flags, restoration.lower, restoration.upper)
         self.values, rows, cols = values_and_labels(parts[0])
-        self.flags, self.low, self.high = (values_and_labels(part)[0] for part in parts[1:])
+        self.low, self.high = (values_and_labels(part)[0] for part in parts[2:])
+        # Of a sparse table the flags are a list, one for each stored cell, row by row.
+        self.flags = parts[1] if self.sparse else values_and_labels(parts[1])[0]
         given = self.cells.row_labels, self.cells.col_labels
         self.row_names = _names(given[0] if given[0] is not None else rows, self.shape[0])
         self.col_names = _names(given[1] if given[1] is not None else cols, self.shape[1])
+
+    @property
+    def sparse(self) -> bool:
+        """Whether only the stored cells are known."""
+        return bool(sparse.issparse(self.values))
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -70,8 +77,6 @@ class View:
     @cached_property
     def counts(self) -> dict[str, int]:
         """Number of cells with each flag."""
-        if sparse.issparse(self.values):
-            return {"exact": self.cells.n_exact, "restored": self.cells.n_open}
         found, numbers = np.unique(np.asarray(self.flags).astype(str), return_counts=True)
         by_flag = dict(zip(found.tolist(), numbers.tolist(), strict=True))
         return {flag: by_flag.get(flag, 0) for flag in FLAGS}
@@ -93,11 +98,15 @@ class View:
             side.lower[open_],
             side.upper[open_],
         )
-        parts = (self.values, self.flags, self.low, self.high)
-        value, flag, low, high = (_column(part, j) for part in parts)
-        as_float = (np.asarray(x, float) for x in (value, low, high))
-        value, low, high = as_float
-        return Column(self.col_names[j], lower, upper, value, flag.astype(str), low, high)
+        value, low, high = (_column(part, j) for part in (self.values, self.low, self.high))
+        return Column(self.col_names[j], lower, upper, value, self._flag(j), low, high)
+
+    def _flag(self, j: int) -> NDArray:
+        if not self.sparse:
+            return np.asarray(self.flags)[:, j].astype(str)
+        flag, at = np.full(self.shape[0], "", dtype="U12"), self.values.col == j
+        flag[self.values.row[at]] = np.asarray(self.flags)[at]
+        return flag
 
     def most_clipped(self, most: int) -> list[int]:
         """Return the columns to show: those with clipped cells, the most first, in table order."""
@@ -108,8 +117,11 @@ class View:
 
     def undetermined(self, axis: str) -> list[str]:
         """Return names of the rows or columns of which at least one cell is undetermined."""
-        if sparse.issparse(self.values):
-            return []
+        if self.sparse:
+            at = (self.values.row, self.values.col)[int(axis == "column")]
+            which = np.unique(at[np.asarray(self.flags).astype(str) == "undetermined"])
+            names = self.row_names if axis == "row" else self.col_names
+            return [names[k] for k in which]
         there = (np.asarray(self.flags).astype(str) == "undetermined").any(axis=int(axis == "row"))
         names = self.row_names if axis == "row" else self.col_names
         return [names[k] for k in np.flatnonzero(there)]
@@ -125,4 +137,4 @@ def _column(part: Any, j: int) -> NDArray:
         at = part.col == j
         column[part.row[at]] = part.data[at]
         return column
-    return np.asarray(part)[:, j]
+    return np.asarray(np.asarray(part)[:, j], float)
