@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     from declip.estimators import DTrCMC, ExactCMC, FroCMC, TrCMC, trace_path
     from declip.intervals import Intervals
     from declip.model_selection import EntryKFold, EntrySearchCV, EntryShuffleSplit
+    from declip.reclip import ReclipResult, reclip_test
+    from declip.restoration import Restoration, restore
 
 __all__ = [
     "DTrCMC",
@@ -20,8 +22,12 @@ __all__ = [
     "ExactCMC",
     "FroCMC",
     "Intervals",
+    "ReclipResult",
+    "Restoration",
     "TrCMC",
     "__version__",
+    "reclip_test",
+    "restore",
     "trace_path",
 ]
 
@@ -36,7 +42,11 @@ _HOMES = {
     "ExactCMC": "declip.estimators",
     "FroCMC": "declip.estimators",
     "Intervals": "declip.intervals",
+    "ReclipResult": "declip.reclip",
+    "Restoration": "declip.restoration",
     "TrCMC": "declip.estimators",
+    "reclip_test": "declip.reclip",
+    "restore": "declip.restoration",
     "trace_path": "declip.estimators",
 }
 
