@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from time import perf_counter
 from typing import Any
 
@@ -13,7 +15,7 @@ from declip.intervals import Intervals
 from declip.model_selection.results import Outcome
 from declip.model_selection.scoring import HeldOutCells, Scorer
 
-__all__ = ["Params", "Path", "paths_of"]
+__all__ = ["Params", "Path", "paths_of", "quiet"]
 
 Params = Mapping[str, Any]
 
@@ -37,10 +39,11 @@ class Path:
     def fit(self, intervals: Intervals, last: int) -> Any:
         """Return one of the candidates, fitted by way of those before it."""
         model = self._model()
-        for k, params in self.members.items():
-            _set(model, params).fit(intervals)
-            if k == last:
-                break
+        numbers = list(self.members)
+        with quiet():
+            for k in numbers[: numbers.index(last)]:
+                _set(model, self.members[k]).fit(intervals)
+        _set(model, self.members[last]).fit(intervals)
         return model.set_params(warm_start=self.estimator.warm_start) if self.warm else model
 
     def score(
@@ -71,6 +74,14 @@ def paths_of(estimator: Any, candidates: Sequence[Params], warm_start: bool) -> 
         rest = {name: value for name, value in candidates[k].items() if name != "alpha"}
         groups.setdefault(content_hash(rest), {})[k] = candidates[k]
     return [Path(estimator, members, True) for members in groups.values()]
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Silence what fits on the way warn of: the last one warns of it too."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        yield
 
 
 def _set(model: Any, params: Params) -> Any:

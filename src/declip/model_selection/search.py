@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from itertools import product
 from numbers import Integral, Real
 from time import perf_counter
@@ -23,7 +21,7 @@ from sklearn.utils.validation import check_is_fitted
 from threadpoolctl import threadpool_limits
 
 from declip.intervals import Intervals
-from declip.model_selection.paths import Params, Path, paths_of
+from declip.model_selection.paths import Params, Path, paths_of, quiet
 from declip.model_selection.results import Outcome, tabulate
 from declip.model_selection.scoring import HeldOutCells, Scorer, check_scoring
 from declip.model_selection.splits import EntryKFold, Split, keep_cells
@@ -269,7 +267,7 @@ class EntrySearchCV(CallbackSupportMixin, MetaEstimatorMixin, BaseEstimator):
 
         tasks = list(product(paths, range(len(splits))))
         outcomes: Outcomes = {}
-        with _quiet(), threadpool_limits(limits=1, user_api="blas"):
+        with quiet(), threadpool_limits(limits=1, user_api="blas"):
             found = Parallel(
                 self.n_jobs, prefer="threads", verbose=self.verbose, return_as="generator"
             )(delayed(score)(path, splits[k]) for path, k in tasks)
@@ -338,14 +336,6 @@ class EntrySearchCV(CallbackSupportMixin, MetaEstimatorMixin, BaseEstimator):
         given = get_tags(self.estimator)
         tags.input_tags, tags.transformer_tags = given.input_tags, given.transformer_tags
         return tags
-
-
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """Silence what the folds warn of: the refit warns of it too."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)
-        yield
 
 
 def _report_failures(outcomes: Outcomes) -> None:
