@@ -8,13 +8,15 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from declip.estimators import DTrCMC, ExactCMC, FroCMC, TrCMC, trace_path
+    from declip.estimators import BayesCMC, DTrCMC, ExactCMC, FroCMC, TrCMC, trace_path
     from declip.intervals import Intervals
     from declip.model_selection import EntryKFold, EntrySearchCV, EntryShuffleSplit
+    from declip.pooling import Pooled, pool
     from declip.reclip import ReclipResult, reclip_test
     from declip.restoration import Restoration, restore
 
 __all__ = [
+    "BayesCMC",
     "DTrCMC",
     "EntryKFold",
     "EntrySearchCV",
@@ -22,10 +24,12 @@ __all__ = [
     "ExactCMC",
     "FroCMC",
     "Intervals",
+    "Pooled",
     "ReclipResult",
     "Restoration",
     "TrCMC",
     "__version__",
+    "pool",
     "reclip_test",
     "restore",
     "trace_path",
@@ -35,6 +39,7 @@ __version__ = "0.1.0"
 
 # Loaded when first asked for: scikit-learn alone takes most of a second to import.
 _HOMES = {
+    "BayesCMC": "declip.estimators",
     "DTrCMC": "declip.estimators",
     "EntryKFold": "declip.model_selection",
     "EntrySearchCV": "declip.model_selection",
@@ -42,9 +47,11 @@ _HOMES = {
     "ExactCMC": "declip.estimators",
     "FroCMC": "declip.estimators",
     "Intervals": "declip.intervals",
+    "Pooled": "declip.pooling",
     "ReclipResult": "declip.reclip",
     "Restoration": "declip.restoration",
     "TrCMC": "declip.estimators",
+    "pool": "declip.pooling",
     "reclip_test": "declip.reclip",
     "restore": "declip.restoration",
     "trace_path": "declip.estimators",

@@ -3,9 +3,11 @@
 from declip.solvers.gibbs.chain import Model
 from declip.solvers.gibbs.convergence import effective_sample_size, split_r_hat
 from declip.solvers.gibbs.posterior import Posterior
-from declip.solvers.gibbs.sampler import Run, sample_posterior
+from declip.solvers.gibbs.sampler import JUDGED, R_HAT_LIMIT, Run, sample_posterior
 
 __all__ = [
+    "JUDGED",
+    "R_HAT_LIMIT",
     "Model",
     "Posterior",
     "Run",

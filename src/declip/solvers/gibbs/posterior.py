@@ -68,6 +68,11 @@ class Posterior:
         return self.samples[0].factors.shape
 
     @property
+    def dtype(self) -> np.dtype:
+        """Type of what is asked of it."""
+        return np.dtype(np.float64)
+
+    @property
     def law(self) -> Law:
         """The law of the noise."""
         return Law(self.model.df)
@@ -101,13 +106,19 @@ class Posterior:
         variance = square / len(self.samples) + self.law.variance * noise
         return self.units.restore(mean, cols), np.sqrt(variance) * self.units.scale[cols]
 
+    def noise_scales(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return the mean noise scale of the rows, relative, and of the columns, in their units."""
+        rows, cols = (
+            np.mean([1 / np.sqrt(getattr(s, side)) for s in self.samples], axis=0, dtype=np.float64)
+            for side in ("rows", "cols")
+        )
+        return rows, cols * self.units.scale
+
     def above(
         self, rows: NDArray[np.int32], cols: NDArray[np.int32], threshold: NDArray, threads: int = 1
     ) -> NDArray[np.float64]:
         """Return the probability that cells, whatever their intervals, lie above a threshold."""
-        cut = (np.broadcast_to(threshold, rows.shape) - self.units.shift[cols]) / self.units.scale[
-            cols
-        ]
+        cut = self._standard(np.broadcast_to(threshold, rows.shape), cols)
         total = np.zeros(len(rows))
         for sample in self.samples:
             x = sample.factors.predict(rows, cols, threads)

@@ -14,8 +14,11 @@ from declip.solvers.gibbs.convergence import effective_sample_size, split_r_hat
 from declip.solvers.gibbs.posterior import Posterior, Sample
 from declip.solvers.gibbs.units import Units
 
-__all__ = ["Kept", "Monitor", "Run", "sample_posterior"]
+__all__ = ["AGREEING", "JUDGED", "R_HAT_LIMIT", "Kept", "Monitor", "Run", "sample_posterior"]
 
+R_HAT_LIMIT = 1.1
+AGREEING = 0.9  # share of the traced quantities that must be below the limit
+JUDGED = ("cells", "column means")
 _WATCHED = 50  # cells of each kind, columns and noise scales that are traced
 
 
@@ -53,6 +56,13 @@ class Monitor:
     cols: NDArray[np.int32]
     columns: NDArray[np.int32]
 
+    @property
+    def kinds(self) -> dict[str, slice]:
+        """Where each kind of quantity stands in a trace."""
+        ends = np.cumsum([0, len(self.rows), len(self.columns), len(self.columns)])
+        names = ("cells", "column means", "noise scales")
+        return {name: slice(ends[i], ends[i + 1]) for i, name in enumerate(names)}
+
     @classmethod
     def of(cls, cells: Intervals) -> Monitor:
         """Choose open cells and cells at random places, and columns, evenly spread."""
@@ -89,6 +99,8 @@ class Run:
         Mean misfit of the chains after each sweep.
     units : Units
         Of the columns.
+    monitor : Monitor
+        What is traced.
     stopped : bool
         Whether the caller stopped it.
     """
@@ -98,6 +110,7 @@ class Run:
     traces: list[NDArray[np.float64]]
     history: list[float]
     units: Units
+    monitor: Monitor
     stopped: bool = False
 
     @property
@@ -112,18 +125,32 @@ class Run:
         samples = samples or [Sample.of(chain) for chain in self.chains]
         return Posterior(tuple(samples), self.units, self.chains[0].model)
 
-    def r_hat(self) -> NDArray[np.float64]:
+    @property
+    def converged(self) -> bool:
+        """Whether the chains agree on nearly all cells and column means.
+
+        Noise scales are traced but do not count: with as many factors as a table may need, a
+        factor of its own and noise are two names for the same part of a column.
+        """
+        r_hat = self.r_hat()
+        return all(np.mean(r_hat[kind] <= R_HAT_LIMIT) >= AGREEING for kind in JUDGED)
+
+    def r_hat(self) -> dict[str, NDArray[np.float64]]:
         """Return split R-hat of the traced quantities; NaN from fewer than four samples."""
         return self._diagnosed(split_r_hat)
 
-    def effective(self) -> NDArray[np.float64]:
+    def effective(self) -> dict[str, NDArray[np.float64]]:
         """Return the effective sample size of the traced quantities."""
         return self._diagnosed(effective_sample_size)
 
-    def _diagnosed(self, diagnose: Callable[[NDArray], NDArray]) -> NDArray[np.float64]:
+    def _diagnosed(
+        self, diagnose: Callable[[NDArray], NDArray]
+    ) -> dict[str, NDArray[np.float64]]:
+        kinds = self.monitor.kinds
         if len(self.traces) < 4:
-            return np.array([np.nan])
-        return diagnose(np.stack(self.traces, axis=1))
+            return {kind: np.full(part.stop - part.start, np.nan) for kind, part in kinds.items()}
+        found = diagnose(np.stack(self.traces, axis=1))
+        return {kind: found[part] for kind, part in kinds.items()}
 
     def fork(self) -> Run:
         """Return a run that goes on from here on its own."""
@@ -177,13 +204,12 @@ def sample_posterior(
     else:
         run, burn_in = last.fork(), 0
     table = Table(run.units.standardise(intervals))
-    monitor = Monitor.of(table.cells)
     for sweep in range(burn_in + n_samples):
         for chain in run.chains:
             chain.sweep(table, threads)
         run.history.append(float(np.mean([chain.misfit for chain in run.chains])))
         if sweep >= burn_in:
-            run.traces.append(np.array([monitor.watch(chain) for chain in run.chains]))
+            run.traces.append(np.array([run.monitor.watch(chain) for chain in run.chains]))
             for chain, kept in zip(run.chains, run.kept, strict=True):
                 kept.offer(chain)
         if on_sweep(run):
@@ -203,6 +229,7 @@ def _begin(intervals: Intervals, model: Model, chains: int, max_kept: int, seed:
         traces=[],
         history=[],
         units=units,
+        monitor=Monitor.of(cells),
     )
 
 
