@@ -31,7 +31,7 @@ class Tails:
     Attributes
     ----------
     sign : ndarray
-        1 for a ceiling (or a range), -1 for a floor.
+        1 for a ceiling, -1 for a floor.
     limit : ndarray
         The limit, times ``sign``.
     far : ndarray
@@ -51,8 +51,13 @@ class Tails:
 
     @classmethod
     def of(cls, lower: NDArray, upper: NDArray, centre: NDArray, spread: NDArray) -> Tails:
-        """Return the laws of cells known to lie in [lower, upper], with normal tails."""
+        """Return the laws of cells known to lie in [lower, upper], with normal tails.
+
+        A range is seen from its end that is nearer to the centre.
+        """
         sign = np.where(np.isneginf(lower), -1.0, 1.0)
+        ranged = np.isfinite(lower) & np.isfinite(upper)
+        sign[ranged & (centre > 0.5 * (lower + upper))] = -1.0
         near, far = np.where(sign > 0, lower, -upper), np.where(sign > 0, upper, -lower)
         return cls(sign, near, far, sign * centre, spread, np.ones(len(sign)))
 

@@ -8,7 +8,7 @@ from declip.validation.cells import (
     check_selection,
     check_triplets,
 )
-from declip.validation.coverage import warn_about_coverage, warn_nothing_clipped
+from declip.validation.coverage import named, warn_about_coverage, warn_nothing_clipped
 from declip.validation.limits import (
     Limit,
     apply_limits,
@@ -17,7 +17,7 @@ from declip.validation.limits import (
     resolve_limit,
 )
 from declip.validation.messages import warn_user
-from declip.validation.sizes import check_memory, check_quantiles, check_rank, free_memory
+from declip.validation.sizes import check_choice, check_memory, check_quantiles, check_rank, free_memory
 from declip.validation.tables import backend_of, check_bounds, table_to_triplets
 
 __all__ = [
@@ -28,6 +28,7 @@ __all__ = [
     "backend_of",
     "check_bounds",
     "check_cells",
+    "check_choice",
     "check_memory",
     "check_positive",
     "check_quantiles",
@@ -37,6 +38,7 @@ __all__ = [
     "check_triplets",
     "free_memory",
     "limits_of_all_cells",
+    "named",
     "resolve_limit",
     "table_to_triplets",
     "warn_about_coverage",

@@ -30,18 +30,18 @@ def warn_about_coverage(
     empty = observed == 0
     if empty.any():
         warn_user(
-            f"{_named(axis, np.flatnonzero(empty), labels)} without any observed cell: nothing is "
+            f"{named(axis, np.flatnonzero(empty), labels)} without any observed cell: nothing is "
             "known there, and what is filled in is only the middle of the model.",
         )
     few = ~empty & (exact < rank)
     if few.any() and rank == 1:
         warn_user(
-            f"{_named(axis, np.flatnonzero(few), labels)} without an exact cell: only limits are "
+            f"{named(axis, np.flatnonzero(few), labels)} without an exact cell: only limits are "
             "known there. Read what is restored there with care."
         )
     elif few.any():
         warn_user(
-            f"{_named(axis, np.flatnonzero(few), labels)} with fewer exact cells than the rank "
+            f"{named(axis, np.flatnonzero(few), labels)} with fewer exact cells than the rank "
             f"{rank}: not determined by the data alone. Lower n_components, raise alpha, or read "
             "these with care.",
         )
@@ -56,7 +56,8 @@ def warn_nothing_clipped(has_ceiling: bool, has_floor: bool) -> None:
     )
 
 
-def _named(axis: str, which: NDArray, labels: NDArray | None) -> str:
+def named(axis: str, which: NDArray, labels: NDArray | None) -> str:
+    """Say how many rows or columns these are, and the names of the first."""
     names: Iterable[Any] = which[:_NAMED] if labels is None else labels[which[:_NAMED]]
     listed = ", ".join(repr(n) if isinstance(n, str) else str(n) for n in names)
     more = f" and {len(which) - _NAMED} more" if len(which) > _NAMED else ""

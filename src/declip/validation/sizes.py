@@ -24,6 +24,12 @@ def check_rank(n_components: Any, shape: tuple[int, int]) -> int:
     return int(n_components)
 
 
+def check_choice(name: str, given: Any, allowed: tuple[str, ...]) -> None:
+    """Check that a word is one of those allowed."""
+    if given not in allowed:
+        raise ValueError(f"{name} must be one of {allowed}, got {given!r}")
+
+
 def check_quantiles(quantiles: Any) -> list[float]:
     """Check that there are quantiles, each strictly between 0 and 1."""
     found = [float(q) for q in np.atleast_1d(np.asarray(quantiles, float))]
