@@ -10,12 +10,16 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from declip.detect import detect_limits
     from declip.diagnostics import Diagnosis, diagnose
-    from declip.estimators import DTrCMC, ExactCMC, FroCMC, TrCMC, trace_path
+    from declip.estimators import BayesCMC, DTrCMC, ExactCMC, FroCMC, TrCMC, trace_path
     from declip.intervals import Intervals
     from declip.io import TableFile, read_limits, read_table, write_table
     from declip.model_selection import EntryKFold, EntrySearchCV, EntryShuffleSplit
+    from declip.pooling import Pooled, pool
+    from declip.reclip import ReclipResult, reclip_test
+    from declip.restoration import Restoration, restore
 
 __all__ = [
+    "BayesCMC",
     "DTrCMC",
     "Diagnosis",
     "EntryKFold",
@@ -24,13 +28,19 @@ __all__ = [
     "ExactCMC",
     "FroCMC",
     "Intervals",
+    "Pooled",
+    "ReclipResult",
+    "Restoration",
     "TableFile",
     "TrCMC",
     "__version__",
     "detect_limits",
     "diagnose",
+    "pool",
     "read_limits",
     "read_table",
+    "reclip_test",
+    "restore",
     "trace_path",
     "write_table",
 ]
@@ -39,6 +49,7 @@ __version__ = "0.1.0"
 
 # Loaded when first asked for: scikit-learn alone takes most of a second to import.
 _HOMES = {
+    "BayesCMC": "declip.estimators",
     "DTrCMC": "declip.estimators",
     "Diagnosis": "declip.diagnostics",
     "EntryKFold": "declip.model_selection",
@@ -47,12 +58,18 @@ _HOMES = {
     "ExactCMC": "declip.estimators",
     "FroCMC": "declip.estimators",
     "Intervals": "declip.intervals",
+    "Pooled": "declip.pooling",
+    "ReclipResult": "declip.reclip",
+    "Restoration": "declip.restoration",
     "TableFile": "declip.io",
     "TrCMC": "declip.estimators",
     "detect_limits": "declip.detect",
     "diagnose": "declip.diagnostics",
+    "pool": "declip.pooling",
     "read_limits": "declip.io",
     "read_table": "declip.io",
+    "reclip_test": "declip.reclip",
+    "restore": "declip.restoration",
     "trace_path": "declip.estimators",
     "write_table": "declip.io",
 }

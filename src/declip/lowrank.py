@@ -61,6 +61,11 @@ class LowRank:
         return len(self.A), len(self.B)
 
     @property
+    def dtype(self) -> np.dtype:
+        """Type of the factors."""
+        return self.A.dtype
+
+    @property
     def rank(self) -> int:
         """Number of factors k."""
         return self.A.shape[1] - self.bias

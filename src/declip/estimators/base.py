@@ -62,6 +62,14 @@ class CompletionEstimator(
     def _solve(self, intervals: Intervals, on_sweep: Any) -> Solution:
         raise NotImplementedError
 
+    def _most_sweeps(self) -> int:
+        """Return how many sweeps a fit makes at most."""
+        return self.max_iter
+
+    def _fitted(self, state: Any) -> dict[str, Any]:
+        """Return the fitted attributes that a solution gives."""
+        return fitted_attributes(state)
+
     def _certify(self, intervals: Intervals, solution: Solution) -> dict[str, Any]:
         """Return the fitted attributes that need the data: certificates, residuals."""
         raise NotImplementedError
@@ -141,12 +149,12 @@ class CompletionEstimator(
     @with_callbacks
     def _fit_cells(self, X: Any, y: Any, intervals: Intervals) -> dict[str, Any]:
         treated = self._check_fittable(intervals)
-        context = self._init_callback_context(max_subtasks=self.max_iter)
+        context = self._init_callback_context(max_subtasks=self._most_sweeps())
         context.call_on_fit_task_begin(estimator=self, X=X, y=y)
         # BLAS works on small factors here; its threads would only spin beside ours.
         with threadpool_limits(limits=1, user_api="blas"):
             solution = self._solve(treated, _SweepReporter(self, context, X, y))
-            fitted = fitted_attributes(solution) | self._certify(treated, solution)
+            fitted = self._fitted(solution) | self._certify(treated, solution)
         context.call_on_fit_task_end(
             estimator=self, X=X, y=y, reconstruction_attributes=lambda: fitted
         )
@@ -304,7 +312,7 @@ class CompletionEstimator(
             for which, size, name in zip((rows, cols), model.shape, ("rows", "cols"), strict=True)
         ]
         shape = (len(chosen[0]), len(chosen[1]))
-        check_memory(shape, model.A.dtype, "reconstruct", _SINGLE_CELLS)
+        check_memory(shape, model.dtype, "reconstruct", _SINGLE_CELLS)
         return model.block(*chosen)
 
     def score(self, X: Any, y: Any = None) -> float:
@@ -388,5 +396,5 @@ class _SweepReporter:
             estimator=estimator,
             X=self.X,
             y=self.y,
-            reconstruction_attributes=lambda: fitted_attributes(state),
+            reconstruction_attributes=lambda: estimator._fitted(state),
         )

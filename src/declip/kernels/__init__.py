@@ -20,11 +20,13 @@ __all__ = [
     "CellLoss",
     "Side",
     "current_isa",
+    "draw_rows",
     "half_sweep",
     "interval_loss",
     "isa_names",
     "predict",
     "residuals",
+    "truncated_normals",
     "use_isa",
 ]
 
@@ -148,4 +150,91 @@ def interval_loss(
     arrays = [np.ascontiguousarray(a, np.float64) for a in (x, lower, upper)]
     out = CellLoss(*(np.empty_like(arrays[0]) for _ in range(3)))
     _kernels.interval_loss(*arrays, scale, *out, threads)
+    return out
+
+
+def draw_rows(
+    side: Side,
+    z: NDArray[np.float64],
+    own: NDArray[np.float64],
+    other: NDArray[np.float64],
+    offset: NDArray[np.float64],
+    prior: tuple[NDArray[np.float64], NDArray[np.float64]],
+    precision: tuple[NDArray[np.float64], NDArray[np.float64]],
+    key: tuple[int, int],
+    *,
+    weights: tuple[NDArray[np.float64], NDArray[np.float64]] | None = None,
+    df: float = 0.0,
+    same_stream: bool = False,
+    threads: int = 1,
+) -> NDArray[np.float64]:
+    """Draw the open cells and the factors of every row, in place, with ``other`` fixed.
+
+    The cells of row i are ``other[j] @ own[i] + offset[j]`` plus normal noise of precision
+    ``precision[0][i] * precision[1][j]``, times the weight of the cell if there are weights: those
+    of Student t noise with ``df`` degrees of freedom, which are drawn anew. Open cells are drawn
+    with the factors of their row integrated out.
+
+    Parameters
+    ----------
+    side : Side
+        The cells, of float64.
+    z : ndarray
+        Values of the open cells; overwritten.
+    own, other, offset : ndarray
+        Factors of this side (overwritten) and of the other, and the offsets of the latter.
+    prior : (matrix, vector)
+        Precision of the normal prior of a row, and that precision times its mean.
+    precision : (ndarray, ndarray)
+        Of this side and of the other.
+    key : (int, int)
+        Seed and number of the sweep: with the number of the row they fix what is drawn.
+    weights : (ndarray, ndarray), optional
+        Weights of the exact and of the open cells; overwritten.
+    df : float
+        Degrees of freedom, with ``weights``.
+    same_stream : bool
+        Whether all rows draw the same random numbers, so that their order does not matter.
+    threads : int
+        Threads; the result does not depend on it.
+
+    Returns
+    -------
+    ndarray
+        For each row, its weighted squared residuals times the precision of the other side, summed.
+    """
+    squares = np.zeros(len(own))
+    none = np.empty(0)
+    failed = _kernels.draw_rows(
+        *(*_arrays(side), z, *(weights or (none, none)), own, other, offset, *prior, *precision),
+        *(df if weights else 0.0, *key, same_stream, squares, threads),
+    )
+    if failed:
+        raise FloatingPointError(f"{failed:.0f} rows have no proper posterior")
+    return squares
+
+
+def truncated_normals(
+    mean: NDArray[np.float64],
+    sd: NDArray[np.float64],
+    lower: NDArray[np.float64],
+    upper: NDArray[np.float64],
+    key: tuple[int, int],
+    *,
+    threads: int = 1,
+) -> NDArray[np.float64]:
+    """Draw from normals that are known to lie between bounds, far in the tails as well.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from declip.kernels import truncated_normals
+    >>> one = np.ones(3)
+    >>> bool(np.all(truncated_normals(0 * one, one, 40 * one, np.inf * one, key=(0, 0)) > 40))
+    True
+    """
+    arrays = np.broadcast_arrays(mean, sd, lower, upper)
+    mean, sd, lower, upper = (np.ascontiguousarray(a, np.float64) for a in arrays)
+    out = np.empty_like(mean)
+    _kernels.truncated_normals(mean, sd, lower, upper, *key, out, threads)
     return out

@@ -1,4 +1,5 @@
 // Compiled once for each instruction set (DECLIP_ISA); everything it includes has internal linkage.
+#include "gibbs.hpp"
 #include "sweep.hpp"
 
 #define DECLIP_JOIN_(a, b) a##b
@@ -11,4 +12,5 @@ const IsaKernels DECLIP_JOIN(kernels_, DECLIP_ISA) = {
     DECLIP_TEXT(DECLIP_ISA),
     {SweepImpl<float>::padded, SweepImpl<float>::rows, SweepImpl<float>::residuals},
     {SweepImpl<double>::padded, SweepImpl<double>::rows, SweepImpl<double>::residuals},
+    draw_rows,
 };

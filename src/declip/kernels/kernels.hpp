@@ -49,10 +49,30 @@ struct Kernels {
                             int64_t end, T* exact_out, T* open_out);
 };
 
+// The rows of one side to draw anew, given the other side's factors, padded to ld columns (see gibbs.hpp).
+struct DrawProblem {
+    const double* other;
+    const double* offset;
+    const double* own_precision;
+    const double* other_precision;
+    const double* prior_precision;    // ld x ld
+    const double* prior_information;  // prior precision times prior mean
+    int ld, k;
+    double df;  // of Student t noise, where there are weights
+    uint64_t seed, sweep;
+    bool same_stream;  // every row draws the same random numbers
+    double* own;
+    double* z;             // the open cells
+    double* exact_weight;  // or null: Gaussian noise
+    double* open_weight;
+    double* squares;  // out: weighted squared residuals of each row over the other side's variance
+};
+
 struct IsaKernels {
     const char* name;
     Kernels<float> f32;
     Kernels<double> f64;
+    double (*draw_rows)(const DrawProblem&, const CellsView<double>&, int64_t begin, int64_t end);
 };
 
 extern const IsaKernels kernels_baseline;

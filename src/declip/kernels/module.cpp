@@ -13,6 +13,7 @@
 #include "kernels.hpp"
 #include "loss.hpp"
 #include "parallel.hpp"
+#include "truncated.hpp"
 
 namespace nb = nanobind;
 
@@ -190,6 +191,70 @@ void interval_loss(In<double> x, In<double> lower, In<double> upper, double scal
     });
 }
 
+// A square matrix padded with the identity, and a vector padded with zeros.
+std::vector<double> padded_square(Matrix<double> A, int ld) {
+    const int k = static_cast<int>(A.shape(0));
+    std::vector<double> out(static_cast<size_t>(ld) * ld, 0.0);
+    for (int a = 0; a < ld; ++a) out[a * ld + a] = 1;
+    for (int a = 0; a < k; ++a) std::copy(A.data() + a * k, A.data() + (a + 1) * k, out.begin() + a * ld);
+    return out;
+}
+
+double draw_rows(In<int64_t> exact_ptr, In<int32_t> exact_idx, In<double> value, In<int64_t> open_ptr,
+                 In<int32_t> open_idx, In<double> lower, In<double> upper, Out<double> z, Out<double> exact_weight,
+                 Out<double> open_weight, OutMatrix<double> own, Matrix<double> other, In<double> offset,
+                 Matrix<double> prior_precision, In<double> prior_information, In<double> own_precision,
+                 In<double> other_precision, double df, uint64_t seed, uint64_t sweep, bool same_stream,
+                 Out<double> squares, int threads) {
+    const CellsView<double> cells = view<double>(exact_ptr, exact_idx, value, open_ptr, open_idx, lower, upper);
+    const size_t n = own.shape(0), m = other.shape(0), k = own.shape(1);
+    require(static_cast<int64_t>(n) == cells.n_rows && other.shape(1) == k && prior_precision.shape(0) == k &&
+                prior_precision.shape(1) == k && prior_information.shape(0) == k,
+            "factor shapes disagree");
+    require(offset.shape(0) == m && other_precision.shape(0) == m && own_precision.shape(0) == n &&
+                squares.shape(0) == n && z.shape(0) == lower.shape(0),
+            "shapes disagree");
+    const bool weighted = df > 0;
+    require(!weighted || (exact_weight.shape(0) == value.shape(0) && open_weight.shape(0) == lower.shape(0)),
+            "weights disagree with the cells");
+    const nb::gil_scoped_release release;
+    const int ld = kernels<double>().padded(static_cast<int>(k));
+    const Padded<double> padded(other, nullptr, ld);
+    const std::vector<double> precision = padded_square(prior_precision, ld);
+    std::vector<double> information(ld, 0.0);
+    std::copy(prior_information.data(), prior_information.data() + k, information.begin());
+    const DrawProblem problem{padded.other.get(), offset.data(), own_precision.data(), other_precision.data(),
+                              precision.data(), information.data(), ld, static_cast<int>(k), df, seed, sweep,
+                              same_stream, own.data(), z.data(), weighted ? exact_weight.data() : nullptr,
+                              weighted ? open_weight.data() : nullptr, squares.data()};
+    return over_chunks(chunks_of(cells, static_cast<int>(k)), threads, [&](int64_t begin, int64_t end) {
+        return current_isa->draw_rows(problem, cells, begin, end);
+    });
+}
+
+// Independent draws, one stream for each cell.
+void truncated_normals(In<double> mean, In<double> sd, In<double> lower, In<double> upper, uint64_t seed,
+                       uint64_t sweep, Out<double> out, int threads) {
+    const size_t n = mean.shape(0);
+    require(sd.shape(0) == n && lower.shape(0) == n && upper.shape(0) == n && out.shape(0) == n, "shapes disagree");
+    const nb::gil_scoped_release release;
+    const auto ends = chunk_ends(n, kChunkWork, [](int64_t i) { return i; });
+    over_chunks(ends, threads, [&](int64_t begin, int64_t end) {
+        for (int64_t c = begin; c < end; ++c) {
+            Stream random(seed, sweep, static_cast<uint32_t>(c));
+            out.data()[c] =
+                truncated_normal(mean.data()[c], sd.data()[c], lower.data()[c], upper.data()[c], random);
+        }
+        return 0.0;
+    });
+}
+
+std::vector<uint32_t> philox_words(std::vector<uint32_t> counter, std::vector<uint32_t> key) {
+    require(counter.size() == 4 && key.size() == 2, "four words of counter and two of key");
+    const PhiloxBlock block = philox({{counter[0], counter[1], counter[2], counter[3]}}, key[0], key[1]);
+    return {block.word, block.word + 4};
+}
+
 }  // namespace declip
 
 // An array argument that is never copied or cast on the way in: what is written must reach the caller.
@@ -215,6 +280,14 @@ NB_MODULE(_kernels, m) {
     define<double>(m);
     m.def("interval_loss", &interval_loss, as_is("x"), as_is("lower"), as_is("upper"), nb::arg("scale"),
           as_is("value"), as_is("gradient"), as_is("curvature"), nb::arg("threads"));
+    m.def("draw_rows", &draw_rows, as_is("exact_ptr"), as_is("exact_idx"), as_is("value"), as_is("open_ptr"),
+          as_is("open_idx"), as_is("lower"), as_is("upper"), as_is("z"), as_is("exact_weight"), as_is("open_weight"),
+          as_is("own"), as_is("other"), as_is("offset"), as_is("prior_precision"), as_is("prior_information"),
+          as_is("own_precision"), as_is("other_precision"), nb::arg("df"), nb::arg("seed"), nb::arg("sweep"),
+          nb::arg("same_stream"), as_is("squares"), nb::arg("threads"));
+    m.def("truncated_normals", &truncated_normals, as_is("mean"), as_is("sd"), as_is("lower"), as_is("upper"),
+          nb::arg("seed"), nb::arg("sweep"), as_is("out"), nb::arg("threads"));
+    m.def("philox", &philox_words);
     m.def("use_isa", &use_isa);
     m.def("isa_names", &isa_names);
     m.def("current_isa", [] { return std::string(current_isa->name); });

@@ -177,22 +177,35 @@ inline bool cholesky(const T* A, T jitter, T* U, T* inv, int ld) {
     return true;
 }
 
-// Solve U^T U d = b; b is overwritten.
+// Solve U^T d = b; b is overwritten.
 template <class T>
-inline void cholesky_solve(const T* U, const T* inv, T* b, T* d, int ld) {
+inline void forward_solve(const T* U, const T* inv, T* b, T* d, int ld) {
     constexpr int L = kLanes<T>;
-    for (int j = 0; j < ld; ++j) {  // U^T y = b
+    for (int j = 0; j < ld; ++j) {
         const T y = b[j] * inv[j];
         for (int c = j / L * L; c < ld; c += L) store(b + c, load(b + c) - y * load(U + j * ld + c));
         d[j] = y;
     }
-    for (int i = ld - 1; i >= 0; --i) {  // U d = y, from the last row up
+}
+
+// Solve U d = d in place, from the last row up.
+template <class T>
+inline void back_solve(const T* U, const T* inv, T* d, int ld) {
+    constexpr int L = kLanes<T>;
+    for (int i = ld - 1; i >= 0; --i) {
         T s = d[i];
         int c = i + 1;
         for (; c % L != 0; ++c) s -= U[i * ld + c] * d[c];
         if (c < ld) s -= dot(U + i * ld + c, d + c, ld - c);
         d[i] = s * inv[i];
     }
+}
+
+// Solve U^T U d = b; b is overwritten.
+template <class T>
+inline void cholesky_solve(const T* U, const T* inv, T* b, T* d, int ld) {
+    forward_solve(U, inv, b, d, ld);
+    back_solve(U, inv, d, ld);
 }
 
 }  // namespace

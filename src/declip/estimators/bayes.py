@@ -1,0 +1,436 @@
+"""BayesCMC: the posterior of clipped and missing cells."""
+
+from __future__ import annotations
+
+from numbers import Integral, Real
+from typing import Any, ClassVar
+
+import numpy as np
+from joblib import effective_n_jobs
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import check_is_fitted
+
+from declip.estimators.base import SHARED_CONSTRAINTS, CompletionEstimator
+from declip.intervals import Intervals
+from declip.solvers.gibbs import JUDGED, R_HAT_LIMIT, Model, Posterior, Run, sample_posterior
+from declip.validation import check_cells, check_memory, check_rank
+
+__all__ = ["BayesCMC"]
+
+_MOST_FACTORS = 10  # of "auto"
+_SPARSE = 0.25  # share of observed cells below which a table counts as ratings
+_LARGEST_SEED = 2**31 - 1
+_SPECTRA = 20  # samples whose singular values are averaged
+
+
+class BayesCMC(CompletionEstimator):
+    r"""Restore clipped and missing cells with error bars, by sampling a factor model.
+
+    The true value of a cell is
+
+    .. math:: z_{ij} = b_i + c_j + p_i^T q_j + \varepsilon_{ij}, \qquad
+              \varepsilon_{ij} \sim N(0, s_i^2 t_j^2),
+
+    and of an observed cell its value is known, or an interval that holds it. Factors, offsets and
+    noise scales have priors; their posterior is sampled by Gibbs, clipped cells along with them.
+    Every answer is an average over the samples, so that nothing needs to be tuned: factors that the
+    data do not need are shrunk away.
+
+    Parameters
+    ----------
+    n_components : int or "auto", default="auto"
+        Number of factors at most. "auto" is 10, or one less than the smaller side of the table.
+    ceiling, floor : None, scalar, array-like or mapping, default=None
+        Limits, as in `FroCMC`. Where values are rounded to whole numbers and the top of the scale
+        is C, a cell at the top says that the value is at least C - 1/2: clip there.
+    n_samples : int, default=300
+        Samples of each chain.
+    burn_in : int, default=200
+        Sweeps of each chain that are thrown away first.
+    chains : int, default=2
+        Chains, each from a start of its own.
+    noise : {"auto", "column", "row+column", "global"}, default="auto"
+        - "column": each column has a unit and a noise scale of its own. For tables.
+        - "row+column": all cells share one unit; the noise scale of a cell is that of its row times
+          that of its column, and rows have offsets. For ratings.
+        - "global": the same with one noise scale for all cells.
+        - "auto": "row+column" if less than a quarter of the cells are observed, else "column".
+    df : float or None, default=None
+        Degrees of freedom, more than 1, of Student t noise for tables with outliers (4 is a usual
+        choice); None is Gaussian noise.
+    max_kept : int, default=200
+        Samples kept, at equal distances, for everything that is asked after the fit. Memory does
+        not grow with ``n_samples``.
+    random_state : int, RandomState instance or None, default=None
+        Seed of the chains.
+    n_jobs : int or None, default=None
+        Threads; None is 1, -1 all. The result does not depend on it.
+    warm_start : bool, default=False
+        Whether to go on with the chains of the last fit, without burn-in, if the table and the
+        model are the same.
+    verbose : int, default=0
+        Print the misfit every so many sweeps.
+
+    Attributes
+    ----------
+    posterior_ : Posterior
+        The samples that were kept.
+    noise_scale_ : ndarray of shape (n_features,)
+        Posterior mean of the noise scale of each column, in its units.
+    row_noise_ : ndarray of shape (n_samples,)
+        Posterior mean of the factor by which the noise of each row differs; 1 but for "row+column".
+    singular_values_ : ndarray of shape (n_components_,)
+        Posterior mean of those of the factors' product, in standard deviations of the columns: of
+        factors that are not needed, near 0.
+    n_components_, noise_ : int, str
+        What "auto" came to.
+    r_hat_, ess_ : dict of ndarray
+        Split R-hat and effective sample size of some "cells", "column means" and "noise scales".
+    converged_ : bool
+        Whether R-hat is below 1.1 for at least nine in ten of the cells and of the column means.
+    history_ : ndarray of shape (n_iter_,)
+        Misfit after each sweep, the mean over the chains: minus the log density of the noise, in
+        the mean over observed cells with clipped ones as drawn, up to a constant.
+    objective_ : float
+        The last of them.
+    n_iter_ : int
+        Sweeps of each chain.
+    intervals_ : Intervals
+        The cells that were fitted.
+    run_ : Run
+        The state of the sampler, for ``warm_start``.
+    n_features_in_ : int
+        Columns of the table.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Column names, if they were all strings.
+
+    Notes
+    -----
+    In the units of the sampler, in which columns (or all cells) have mean 0 and standard deviation
+    1 by a censored normal fit, the priors are, for "column": :math:`p_i \sim N(0, I)`,
+    :math:`q_{ja} \sim N(0, 1 / \tau_a)` with :math:`\tau_a \sim \Gamma(2, 2 / k)`, :math:`c_j \sim
+    N(0, 100)`, no row offsets, :math:`t_j^2 \sim IG(1, 1/2)`. Otherwise rows :math:`(p_i, b_i)` are
+    normal with a Normal-Wishart prior and so are columns; for "row+column" :math:`s_i^2 \sim IG(5,
+    5)` and :math:`t_j^2 \sim IG(5, 5 \theta)` with :math:`\theta \sim \Gamma(1, 1)`.
+
+    A clipped cell is drawn with the factors of its row (or column) integrated out, from a truncated
+    normal by exponential rejection in the tail.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from declip import BayesCMC
+    >>> rng = np.random.default_rng(0)
+    >>> truth = 5 + rng.standard_normal((60, 2)) @ rng.standard_normal((2, 8))
+    >>> seen = np.minimum(truth + 0.1 * rng.standard_normal(truth.shape), 6)
+    >>> model = BayesCMC(ceiling=6, random_state=0).fit(seen)
+    >>> row, col = np.argwhere(seen == 6)[0]
+    >>> low, high = model.predict_interval([row], [col], coverage=0.9)
+    >>> bool(low[0] == 6), bool(truth[row, col] < high[0])
+    (True, True)
+    """
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        **{name: SHARED_CONSTRAINTS[name] for name in ("ceiling", "floor", "n_jobs", "verbose")},
+        "n_components": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
+        "n_samples": [Interval(Integral, 1, None, closed="left")],
+        "burn_in": [Interval(Integral, 0, None, closed="left")],
+        "chains": [Interval(Integral, 1, None, closed="left")],
+        "noise": [StrOptions({"auto", "column", "row+column", "global"})],
+        "df": [Interval(Real, 1, None, closed="neither"), None],
+        "max_kept": [Interval(Integral, 2, None, closed="left")],
+        "random_state": ["random_state"],
+        "warm_start": ["boolean"],
+    }
+    clipped: ClassVar[str] = "tobit"  # the only way in which clipped cells count here
+
+    def __init__(
+        self,
+        n_components: int | str = "auto",
+        *,
+        ceiling: Any = None,
+        floor: Any = None,
+        n_samples: int = 300,
+        burn_in: int = 200,
+        chains: int = 2,
+        noise: str = "auto",
+        df: float | None = None,
+        max_kept: int = 200,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+        warm_start: bool = False,
+        verbose: int = 0,
+    ) -> None:
+        self.n_components = n_components
+        self.ceiling = ceiling
+        self.floor = floor
+        self.n_samples = n_samples
+        self.burn_in = burn_in
+        self.chains = chains
+        self.noise = noise
+        self.df = df
+        self.max_kept = max_kept
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.warm_start = warm_start
+        self.verbose = verbose
+
+    def predict(
+        self, rows: Any, cols: ArrayLike | None = None, return_std: bool = False
+    ) -> NDArray | tuple[NDArray, NDArray]:
+        """Return the posterior mean of the low-rank matrix, for single cells or a new table.
+
+        What is known of the very cell (its value, its limit) counts only through the factors; for
+        clipped cells of the fitted table see `fit_transform` and `predict_interval`.
+
+        Parameters
+        ----------
+        rows : array-like of int, or a table
+            Rows of the cells; or, if ``cols`` is None, a table (not sparse) whose rows are drawn as
+            in `transform`.
+        cols : array-like of int, optional
+            Columns of the cells, as many as ``rows``.
+        return_std : bool, default=False
+            Whether to return also the standard deviation of the cells' values, noise included.
+
+        Returns
+        -------
+        ndarray, or (ndarray, ndarray)
+            Means, and standard deviations if asked for.
+        """
+        if not return_std:
+            return super().predict(rows, cols)
+        if cols is None:
+            raise ValueError(
+                "return_std is for single cells of the fitted table: predict(rows, cols, "
+                "return_std=True)."
+            )
+        return self._model().moments(*self._cells(rows, cols), effective_n_jobs(self.n_jobs))
+
+    def predict_interval(
+        self, rows: ArrayLike, cols: ArrayLike, coverage: float = 0.9
+    ) -> tuple[NDArray, NDArray]:
+        """Return intervals that hold the true values of cells with some probability.
+
+        Parameters
+        ----------
+        rows, cols : array-like of int
+            The cells, of the fitted table.
+        coverage : float, default=0.9
+            The probability.
+
+        Returns
+        -------
+        low, high : ndarray
+            Of a clipped cell from its limit to a quantile; of a missing cell, or one known to lie
+            in a range, between two quantiles with equal tails; of an exact cell its value twice.
+        """
+        if not 0 < coverage < 1:
+            raise ValueError(f"coverage must lie between 0 and 1; got {coverage!r}.")
+        posterior = self._model()
+        at = self._cells(rows, cols)
+        lower, upper = _bounds_at(self.intervals_, *at)
+        shares = _shares_below(lower, upper, coverage)
+        low, high = (_ends(posterior, at, lower, upper, share) for share in shares)
+        return low, high
+
+    def probability_above(self, rows: ArrayLike, cols: ArrayLike, threshold: ArrayLike) -> NDArray:
+        """Return the posterior probability that the values of cells lie above a threshold.
+
+        As in `predict`, what is known of the very cell counts only through the factors.
+
+        Parameters
+        ----------
+        rows, cols : array-like of int
+            The cells, of the fitted table.
+        threshold : float or array-like
+            One for all cells, or one for each. For ratings rounded to whole numbers, a half below
+            the rating that is asked about.
+        """
+        model, cut = self._model(), np.asarray(threshold, np.float64)
+        return model.above(*self._cells(rows, cols), cut, effective_n_jobs(self.n_jobs))
+
+    def sample(self, n: int = 5, random_state: Any = None) -> NDArray:
+        """Return complete tables drawn from the posterior (multiple imputation).
+
+        Exact cells hold their values; clipped and missing ones are drawn, noise included. Analyse
+        each table, and bring the results together with `declip.pool`.
+
+        Parameters
+        ----------
+        n : int, default=5
+            Number of tables.
+        random_state : int, RandomState instance or None, default=None
+            Seed of what is drawn.
+
+        Returns
+        -------
+        ndarray of shape (n, n_samples, n_features)
+        """
+        posterior = self._model()
+        check_memory((n, *posterior.shape), np.float64, "sample", "draw fewer tables at a time.")
+        seeds = check_random_state(random_state).randint(_LARGEST_SEED, size=n)
+        lower, upper = self.intervals_.to_bounds()
+        missing = np.isnan(lower)
+        lower, upper = np.where(missing, -np.inf, lower), np.where(missing, np.inf, upper)
+        rows, cols = (a.astype(np.int32) for a in np.nonzero(lower < upper))
+        low, high = lower[rows, cols], upper[rows, cols]
+        chosen = np.linspace(0, len(posterior.samples) - 1, n).round().astype(int)
+        tables = np.repeat(lower[None].astype(np.float64), n, axis=0)
+        for table, which, seed in zip(tables, chosen, seeds, strict=True):
+            table[rows, cols] = posterior.complete(which, rows, cols, low, high, int(seed))
+        return tables
+
+    def _solve(self, intervals: Intervals, on_sweep: Any) -> Run:  # type: ignore[override]
+        model = self._chosen(intervals)
+        samples = (min(self.max_kept, self.chains * self.n_samples), sum(intervals.shape))
+        check_memory(
+            *((*samples, model.rank + 1), np.float32, "BayesCMC"),
+            "lower max_kept or n_components.",
+        )
+        seed = check_random_state(self.random_state).randint(_LARGEST_SEED)
+        return sample_posterior(
+            intervals,
+            model,
+            n_samples=self.n_samples,
+            burn_in=self.burn_in,
+            chains=self.chains,
+            max_kept=self.max_kept,
+            seed=seed,
+            last=self._last_run(intervals, model),
+            threads=effective_n_jobs(self.n_jobs),
+            on_sweep=on_sweep,
+        )
+
+    def _chosen(self, intervals: Intervals) -> Model:
+        """Return the model, with "auto" settled."""
+        shape, noise = intervals.shape, self.noise
+        if noise == "auto":
+            sparse = len(intervals) < _SPARSE * shape[0] * shape[1]
+            noise = "row+column" if sparse else "column"
+        rank = self.n_components
+        if rank == "auto":
+            rank = max(1, min(_MOST_FACTORS, min(shape) - 1))
+        return Model(int(rank), noise, float(self.df or 0.0))
+
+    def _last_run(self, intervals: Intervals, model: Model) -> Run | None:
+        """Return the run to go on with: if asked for, and of the same table and model."""
+        if not (self.warm_start and hasattr(self, "run_")):
+            return None
+        run: Run = self.run_
+        same_model = run.chains[0].model == model and len(run.chains) == self.chains
+        return run if same_model and _same_cells(self.intervals_, intervals) else None
+
+    def _fitted(self, state: Run) -> dict[str, Any]:
+        run, history = state.fork(), np.array(state.history)
+        return {
+            "run_": run,
+            "posterior_": run.posterior,
+            "history_": history,
+            "objective_": float(history[-1]),
+            "n_iter_": run.n_iter,
+        }
+
+    def _certify(self, intervals: Intervals, solution: Any) -> dict[str, Any]:
+        run: Run = solution
+        posterior = run.posterior
+        some = posterior.samples[:: max(1, len(posterior.samples) // _SPECTRA)]
+        rows, cols = posterior.noise_scales()
+        return {
+            "intervals_": intervals,
+            "n_components_": posterior.model.rank,
+            "noise_": posterior.model.noise,
+            "row_noise_": rows,
+            "noise_scale_": cols,
+            "singular_values_": np.mean([s.factors.balanced()[1] for s in some], axis=0),
+            "r_hat_": run.r_hat(),
+            "ess_": run.effective(),
+            "converged_": run.converged,
+        }
+
+    def _not_converged(self, solution: Any) -> str:
+        r_hat = solution.r_hat()
+        worst = max(JUDGED, key=lambda kind: np.mean(~(r_hat[kind] <= R_HAT_LIMIT)))
+        share = np.mean(~(r_hat[worst] <= R_HAT_LIMIT))
+        return (
+            f"the {self.chains} chains of BayesCMC do not agree yet after {solution.n_iter} "
+            f"sweeps: R-hat is above {R_HAT_LIMIT} for {share:.0%} of the {worst} that were "
+            "looked at (r_hat_ has them all). Raise n_samples and burn_in, or set warm_start=True "
+            "and fit again to go on; if that does not help, lower n_components."
+        )
+
+    def _most_sweeps(self) -> int:
+        return self.burn_in + self.n_samples
+
+    def _check_shape(self, shape: tuple[int, int]) -> None:
+        if self.n_components != "auto":
+            check_rank(self.n_components, shape)
+
+    def _model(self, n_rows: int | None = None) -> Posterior:  # type: ignore[override]
+        check_is_fitted(self)
+        return self.posterior_
+
+    def _solve_new_rows(self, intervals: Intervals) -> Posterior:  # type: ignore[override]
+        seed = self.run_.chains[0].seed
+        return self._model().new_rows(intervals, seed, effective_n_jobs(self.n_jobs))
+
+    def _restored(self, intervals: Intervals, model: Posterior) -> NDArray:  # type: ignore[override]
+        side = intervals.by_row
+        table = model.block().astype(intervals.dtype)
+        table[side.exact_rows(), side.exact_idx] = side.value
+        rows, cols = side.open_rows(), side.open_idx
+        threads = effective_n_jobs(self.n_jobs)
+        table[rows, cols] = model.expected(rows, cols, side.lower, side.upper, threads)
+        return table
+
+    def _cells(
+        self, rows: ArrayLike, cols: ArrayLike
+    ) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+        return check_cells(rows, cols, self._model().shape)
+
+
+def _shares_below(
+    lower: NDArray, upper: NDArray, coverage: float
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the probability below each end of an interval: none beyond the limit of a cell."""
+    tail = 0.5 * (1 - coverage)
+    above_limit = np.isfinite(lower) & np.isinf(upper)
+    below_limit = np.isinf(lower) & np.isfinite(upper)
+    low = np.select([above_limit, below_limit], [0.0, 1 - coverage], tail)
+    return low, np.select([above_limit, below_limit], [coverage, 1.0], 1 - tail)
+
+
+def _ends(
+    posterior: Posterior,
+    cells: tuple[NDArray[np.int32], NDArray[np.int32]],
+    lower: NDArray,
+    upper: NDArray,
+    share: NDArray,
+) -> NDArray[np.float64]:
+    """Return one end of the interval of each cell: a quantile, its limit, or its value."""
+    end = np.where(share < 0.5, lower, upper)
+    asked = (lower < upper) & (share > 0) & (share < 1)
+    end[asked] = posterior.quantile(*(a[asked] for a in (*cells, lower, upper, share)))
+    return end
+
+
+def _bounds_at(
+    intervals: Intervals, rows: NDArray[np.int32], cols: NDArray[np.int32]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the bounds of cells; infinite where nothing was observed."""
+    at_rows, at_cols, lower, upper = intervals.triplets()
+    keys = at_rows.astype(np.int64) * intervals.shape[1] + at_cols
+    order = np.argsort(keys)
+    asked = rows.astype(np.int64) * intervals.shape[1] + cols
+    found = order[np.minimum(np.searchsorted(keys, asked, sorter=order), len(order) - 1)]
+    seen = keys[found] == asked
+    low, high = (bound[found].astype(np.float64) for bound in (lower, upper))
+    return np.where(seen, low, -np.inf), np.where(seen, high, np.inf)
+
+
+def _same_cells(one: Intervals, other: Intervals) -> bool:
+    return one.shape == other.shape and all(
+        np.array_equal(a, b) for a, b in zip(one.triplets(), other.triplets(), strict=True)
+    )

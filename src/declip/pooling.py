@@ -1,0 +1,90 @@
+"""Rubin's rules: one result from the analyses of several completed tables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import special
+
+__all__ = ["Pooled", "pool"]
+
+
+class Pooled(NamedTuple):
+    """A pooled estimate.
+
+    Attributes
+    ----------
+    estimate : ndarray
+        Mean of the estimates.
+    std_error : ndarray
+        Its standard error: from within the tables, and from their differences.
+    df : ndarray
+        Degrees of freedom of the t distribution to judge it by.
+    missing_information : ndarray
+        Share of the variance that is due to what was not observed.
+    """
+
+    estimate: NDArray[np.float64]
+    std_error: NDArray[np.float64]
+    df: NDArray[np.float64]
+    missing_information: NDArray[np.float64]
+
+    def interval(self, coverage: float = 0.95) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return the confidence interval of each estimate."""
+        reach = special.stdtrit(self.df, 0.5 + 0.5 * coverage) * self.std_error
+        return self.estimate - reach, self.estimate + reach
+
+
+def pool(
+    results: Iterable[tuple[ArrayLike, ArrayLike]], complete_df: float = np.inf
+) -> Pooled:
+    r"""Bring together the results of the same analysis of several completed tables.
+
+    With the mean :math:`W` of the squared standard errors and the variance :math:`B` of the
+    estimates over m tables, the variance is :math:`W + (1 + 1/m) B`.
+
+    Parameters
+    ----------
+    results : iterable of (estimate, std_error)
+        One pair for each table; numbers, or arrays of the same shape.
+    complete_df : float, default=inf
+        Degrees of freedom of the analysis, had the table been complete: in a small table fewer
+        remain (Barnard and Rubin 1999).
+
+    Returns
+    -------
+    Pooled
+
+    Examples
+    --------
+    The mean of a column, a part of which was clipped:
+
+    >>> import numpy as np
+    >>> from declip import BayesCMC, pool
+    >>> rng = np.random.default_rng(0)
+    >>> truth = rng.standard_normal((80, 1)) + 0.5 * rng.standard_normal((80, 5))
+    >>> model = BayesCMC(ceiling=1, random_state=0).fit(np.minimum(truth, 1))
+    >>> tables = model.sample(20, random_state=0)
+    >>> pooled = pool((t[:, 0].mean(), t[:, 0].std(ddof=1) / np.sqrt(80)) for t in tables)
+    >>> bool(abs(pooled.estimate - truth[:, 0].mean()) < 2 * pooled.std_error)
+    True
+    """
+    pairs = [tuple(np.asarray(part, np.float64) for part in pair) for pair in results]
+    m = len(pairs)
+    if m < 2:
+        raise ValueError(f"pool needs the results of at least 2 tables; got {m}.")
+    if len({part.shape for pair in pairs for part in pair}) > 1:
+        raise ValueError("All estimates and standard errors must have the same shape.")
+    estimates, errors = (np.stack(part) for part in zip(*pairs, strict=True))
+    if not (np.all(np.isfinite(errors)) and np.all(errors >= 0)):
+        raise ValueError("Standard errors must be finite and not negative.")
+    within, between = (errors**2).mean(axis=0), (1 + 1 / m) * estimates.var(axis=0, ddof=1)
+    total = within + between
+    share = np.divide(between, total, out=np.zeros_like(total), where=total > 0)
+    left = (1 - 2 / (complete_df + 3)) * complete_df * (1 - share)  # df of the observed part
+    with np.errstate(divide="ignore"):
+        df = 1 / (share**2 / (m - 1) + 1 / left)
+    return Pooled(estimates.mean(axis=0), np.sqrt(total), df, share)

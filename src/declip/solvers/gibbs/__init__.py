@@ -1,0 +1,17 @@
+"""Gibbs sampling of a low-rank table whose cells are intervals."""
+
+from declip.solvers.gibbs.chain import Model
+from declip.solvers.gibbs.convergence import effective_sample_size, split_r_hat
+from declip.solvers.gibbs.posterior import Posterior
+from declip.solvers.gibbs.sampler import JUDGED, R_HAT_LIMIT, Run, sample_posterior
+
+__all__ = [
+    "JUDGED",
+    "R_HAT_LIMIT",
+    "Model",
+    "Posterior",
+    "Run",
+    "effective_sample_size",
+    "sample_posterior",
+    "split_r_hat",
+]

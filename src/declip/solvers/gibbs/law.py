@@ -1,0 +1,88 @@
+"""The law of the noise, standardised: what an interval makes of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import special
+
+from declip.kernels import interval_loss, truncated_normals
+
+__all__ = ["Law"]
+
+
+@dataclass(frozen=True)
+class Law:
+    """Standard normal noise, or Student t with ``df`` degrees of freedom if that is positive."""
+
+    df: float = 0.0
+
+    @property
+    def variance(self) -> float:
+        """Variance of the noise in units of its scale; infinite for a t of 2 or fewer."""
+        if self.df == 0:
+            return 1.0
+        return self.df / (self.df - 2) if self.df > 2 else np.inf
+
+    def log_above(self, x: NDArray) -> NDArray:
+        """Return the log of the probability of more than x."""
+        if self.df == 0:
+            return special.log_ndtr(-x)
+        with np.errstate(divide="ignore"):
+            return np.log(special.stdtr(self.df, -x))
+
+    def above(self, x: NDArray) -> NDArray:
+        """Return the probability of more than x."""
+        return special.ndtr(-x) if self.df == 0 else special.stdtr(self.df, -x)
+
+    def mean_between(self, a: NDArray, b: NDArray) -> NDArray:
+        """Return the mean given that the noise lies in [a, b]."""
+        if self.df == 0:
+            flat = interval_loss(np.zeros(a.size), a.ravel(), b.ravel(), scale=1.0)
+            return -flat.gradient.reshape(a.shape)
+        low, high, flipped = _heavy_end_left(a, b)
+        mass = self.above(low) - self.above(high)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            mean = (self._tail_moment(low) - self._tail_moment(high)) / mass
+        # An interval with no mass to speak of: the end that is nearer to 0.
+        mean = np.clip(np.where(mass > 0, mean, low), low, high)
+        return np.where(flipped, -mean, mean)
+
+    def _tail_moment(self, x: NDArray) -> NDArray:
+        """Return the integral of t f(t) above x: (df + x^2) / (df - 1) f(x), for df > 1."""
+        df = self.df
+        log_constant = special.gammaln(0.5 * (df + 1)) - special.gammaln(0.5 * df)
+        constant = np.exp(log_constant) / np.sqrt(np.pi * df)
+        return constant * df / (df - 1) * (1 + x * x / df) ** (0.5 * (1 - df))
+
+    def share_below(self, q: NDArray, a: NDArray, b: NDArray) -> NDArray:
+        """Return the probability of less than q given [a, b], for q in it."""
+        low, high, flipped = _heavy_end_left(a, b)
+        q = np.where(flipped, -q, q)
+        at_low = self.log_above(low)
+        # (above(low) - above(q)) / (above(low) - above(high)), both over above(low)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            share = np.expm1(self.log_above(q) - at_low) / np.expm1(self.log_above(high) - at_low)
+        share = np.clip(np.where(np.isnan(share), 1.0, share), 0, 1)
+        return np.where(flipped, 1 - share, share)
+
+    def draw_between(
+        self, x: NDArray, scale: NDArray, lower: NDArray, upper: NDArray, seed: int
+    ) -> NDArray:
+        """Draw values x + scale * noise that are known to lie in [lower, upper]."""
+        if self.df == 0:
+            return truncated_normals(x, scale, lower, upper, (seed, 0))
+        low, high, flipped = _heavy_end_left((lower - x) / scale, (upper - x) / scale)
+        u = np.random.default_rng(seed).random(x.shape)
+        above = self.above(low) + u * (self.above(high) - self.above(low))
+        noise = np.clip(-special.stdtrit(self.df, above), low, high)
+        return np.clip(x + scale * np.where(flipped, -noise, noise), lower, upper)
+
+
+def _heavy_end_left(a: NDArray, b: NDArray) -> tuple[NDArray, NDArray, NDArray]:
+    """Mirror intervals that lie left of 0: tails are then differences of small numbers."""
+    with np.errstate(invalid="ignore"):
+        flipped = a + b < 0
+    return np.where(flipped, -b, a), np.where(flipped, -a, b), flipped

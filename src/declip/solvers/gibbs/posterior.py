@@ -1,0 +1,249 @@
+"""The posterior of a table, as samples that were kept."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import special
+
+from declip import kernels
+from declip.intervals import Intervals
+from declip.lowrank import LowRank
+from declip.solvers.gibbs.chain import Chain, Model, expected_cells, row_design
+from declip.solvers.gibbs.law import Law
+from declip.solvers.gibbs.priors import POOLED_DF, Gaussian, row_precision
+from declip.solvers.gibbs.units import Units
+
+__all__ = ["Posterior", "Sample"]
+
+_BLOCK = 2**22  # cells times samples that are looked at together
+_FIRST_SWEEPS, _MORE_SWEEPS = 10, 3  # of new rows, at the first sample and at each one after it
+_BISECTIONS = 50
+
+
+@dataclass(frozen=True, eq=False)
+class Sample:
+    """One draw: factors in single precision, precisions of the noise, and the prior of the rows."""
+
+    factors: LowRank
+    rows: NDArray[np.float32]
+    cols: NDArray[np.float32]
+    row_prior: Gaussian
+
+    @classmethod
+    def of(cls, chain: Chain) -> Sample:
+        """Keep the present state of a chain."""
+        rows, cols = (p.astype(np.float32) for p in (chain.scales.rows, chain.scales.cols))
+        return cls(chain.factors.astype(np.float32), rows, cols, chain.row_prior)
+
+    def noise_scale(self, rows: NDArray | slice, cols: NDArray | slice) -> NDArray[np.float64]:
+        """Return the noise scale of cells, in standardised units."""
+        return 1 / np.sqrt(self.rows[rows].astype(np.float64) * self.cols[cols])
+
+
+@dataclass(frozen=True, eq=False)
+class Posterior:
+    """Samples of the factors of a table; every answer is an average over them.
+
+    Attributes
+    ----------
+    samples : sequence of Sample
+        What was kept.
+    units : Units
+        Of the columns.
+    model : Model
+        What was fitted.
+    """
+
+    samples: Sequence[Sample]
+    units: Units
+    model: Model
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns of the table."""
+        return self.samples[0].factors.shape
+
+    @property
+    def dtype(self) -> np.dtype:
+        """Type of what is asked of it."""
+        return np.dtype(np.float64)
+
+    @property
+    def law(self) -> Law:
+        """The law of the noise."""
+        return Law(self.model.df)
+
+    def block(
+        self, rows: NDArray | slice = slice(None), cols: NDArray | slice = slice(None)
+    ) -> NDArray[np.float64]:
+        """Return the mean of the low-rank matrix over the samples, as a dense block."""
+        total = self.samples[0].factors.block(rows, cols).astype(np.float64)
+        for sample in self.samples[1:]:
+            total += sample.factors.block(rows, cols)
+        return self.units.restore(total / len(self.samples), cols)
+
+    def predict(
+        self, rows: NDArray[np.int32], cols: NDArray[np.int32], threads: int = 1
+    ) -> NDArray[np.float64]:
+        """Return the mean of the low-rank matrix at single cells."""
+        return self.moments(rows, cols, threads)[0]
+
+    def moments(
+        self, rows: NDArray[np.int32], cols: NDArray[np.int32], threads: int = 1
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return mean and standard deviation of cells whatever their intervals, noise included."""
+        mean, square, noise = (np.zeros(len(rows)) for _ in range(3))
+        for count, sample in enumerate(self.samples, 1):
+            x = sample.factors.predict(rows, cols, threads).astype(np.float64)
+            step = x - mean
+            mean += step / count
+            square += step * (x - mean)
+            noise += (sample.noise_scale(rows, cols) ** 2 - noise) / count
+        variance = square / len(self.samples) + self.law.variance * noise
+        return self.units.restore(mean, cols), np.sqrt(variance) * self.units.scale[cols]
+
+    def noise_scales(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return the mean noise scale of the rows, relative, and of the columns, in their units."""
+        rows, cols = (
+            np.mean([1 / np.sqrt(getattr(s, side)) for s in self.samples], axis=0, dtype=np.float64)
+            for side in ("rows", "cols")
+        )
+        return rows, cols * self.units.scale
+
+    def above(
+        self, rows: NDArray[np.int32], cols: NDArray[np.int32], threshold: NDArray, threads: int = 1
+    ) -> NDArray[np.float64]:
+        """Return the probability that cells, whatever their intervals, lie above a threshold."""
+        cut = self._standard(np.broadcast_to(threshold, rows.shape), cols)
+        total = np.zeros(len(rows))
+        for sample in self.samples:
+            x = sample.factors.predict(rows, cols, threads)
+            total += self.law.above((cut - x) / sample.noise_scale(rows, cols))
+        return total / len(self.samples)
+
+    def expected(
+        self,
+        rows: NDArray[np.int32],
+        cols: NDArray[np.int32],
+        lower: NDArray,
+        upper: NDArray,
+        threads: int = 1,
+    ) -> NDArray[np.float64]:
+        """Return the mean of cells that are known to lie in [lower, upper]."""
+        low, high = self._standard(lower, cols), self._standard(upper, cols)
+        total = np.zeros(len(rows))
+        for sample in self.samples:
+            x = sample.factors.predict(rows, cols, threads).astype(np.float64)
+            scale = sample.noise_scale(rows, cols)
+            total += x + scale * self.law.mean_between((low - x) / scale, (high - x) / scale)
+        return np.clip(self.units.restore(total / len(self.samples), cols), lower, upper)
+
+    def quantile(
+        self,
+        rows: NDArray[np.int32],
+        cols: NDArray[np.int32],
+        lower: NDArray,
+        upper: NDArray,
+        share: NDArray,
+    ) -> NDArray[np.float64]:
+        """Return quantiles of cells that are known to lie in [lower, upper].
+
+        Parameters
+        ----------
+        rows, cols, lower, upper : ndarray of shape (n_cells,)
+            The cells.
+        share : ndarray of shape (n_cells,)
+            The probability below the quantile.
+        """
+        out = np.empty(len(rows))
+        low, high = self._standard(lower, cols), self._standard(upper, cols)
+        size = max(1, _BLOCK // len(self.samples))
+        for part in (slice(start, start + size) for start in range(0, len(rows), size)):
+            at = [s.factors.predict(rows[part], cols[part]) for s in self.samples]
+            scale = [s.noise_scale(rows[part], cols[part]) for s in self.samples]
+            out[part] = _mixture_quantile(
+                self.law, np.array(at, np.float64), np.array(scale), low[part], high[part], share[part]
+            )
+        return np.clip(self.units.restore(out, cols), lower, upper)
+
+    def complete(
+        self,
+        which: int,
+        rows: NDArray[np.int32],
+        cols: NDArray[np.int32],
+        lower: NDArray,
+        upper: NDArray,
+        seed: int,
+    ) -> NDArray[np.float64]:
+        """Draw the values of cells under one of the samples, noise included."""
+        sample = self.samples[which]
+        x = sample.factors.predict(rows, cols).astype(np.float64)
+        bounds = self._standard(lower, cols), self._standard(upper, cols)
+        z = self.law.draw_between(x, sample.noise_scale(rows, cols), *bounds, seed)
+        return np.clip(self.units.restore(z, cols), lower, upper)
+
+    def new_rows(self, intervals: Intervals, seed: int, threads: int = 1) -> Posterior:
+        """Draw the rows of another table under the columns of each sample.
+
+        All rows see the same random numbers: what is drawn for a row does not depend on the others.
+        """
+        cells = self.units.standardise(intervals)
+        samples = tuple(_rows_under(self.samples, cells, self.model, seed, threads))
+        return replace(self, samples=samples)
+
+    def _standard(self, values: NDArray, cols: NDArray[np.int32]) -> NDArray[np.float64]:
+        return (values - self.units.shift[cols]) / self.units.scale[cols]
+
+
+def _mixture_quantile(
+    law: Law, x: NDArray, scale: NDArray, lower: NDArray, upper: NDArray, share: NDArray
+) -> NDArray[np.float64]:
+    """Invert the mean over samples (first axis) of the laws of x + scale * noise in the bounds."""
+    a, b = (lower - x) / scale, (upper - x) / scale
+    reach = law.mean_between(a, b)
+    far = 10 * (1 + abs(reach)).max(axis=0) * scale.max(axis=0)
+    centre = x + scale * reach
+    low = np.maximum(lower, centre.min(axis=0) - far)
+    high = np.minimum(upper, centre.max(axis=0) + far)
+    for _ in range(_BISECTIONS):
+        middle = 0.5 * (low + high)
+        below = law.share_below((middle - x) / scale, a, b).mean(axis=0) < share
+        low, high = np.where(below, middle, low), np.where(below, high, middle)
+    return 0.5 * (low + high)
+
+
+def _rows_under(
+    samples: Sequence[Sample], cells: Intervals, model: Model, seed: int, threads: int
+) -> Iterator[Sample]:
+    """Yield the samples with rows drawn for other cells, a short chain of them for each."""
+    side, n = cells.by_row, cells.shape[0]
+    z, precision = expected_cells(side), np.ones(n)
+    weights = (np.ones(cells.n_exact), np.ones(cells.n_open)) if model.df else None
+    counts = np.diff(side.exact_ptr) + np.diff(side.open_ptr)
+    rng, sweep = np.random.default_rng(seed), 0
+    for sample in samples:
+        B = sample.factors.astype(np.float64)
+        design, offset = row_design(B, model.row_offsets)
+        A = np.zeros((n, model.rank + 1))
+        own = np.empty((n, design.shape[1]))
+        for _ in range(_MORE_SWEEPS if sweep else _FIRST_SWEEPS):
+            squares = kernels.draw_rows(
+                *(side, z, own, design, offset, sample.row_prior),
+                *((precision, sample.cols.astype(np.float64)), (seed, sweep)),
+                weights=weights,
+                df=model.df,
+                same_stream=True,
+                threads=threads,
+            )
+            sweep += 1
+        A[:, : own.shape[1]] = own
+        yield replace(
+            sample, factors=replace(B, A=A).astype(np.float32), rows=precision.astype(np.float32)
+        )
+        if model.noise == "row+column":
+            gamma = special.gammaincinv(0.5 * (POOLED_DF + counts), rng.random())
+            precision = row_precision(gamma, squares)

@@ -1,0 +1,237 @@
+"""Several chains side by side, what is kept of them, and whether they agree."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from declip.intervals import Intervals
+from declip.solvers.gibbs.chain import Chain, Model, Table
+from declip.solvers.gibbs.convergence import effective_sample_size, split_r_hat
+from declip.solvers.gibbs.posterior import Posterior, Sample
+from declip.solvers.gibbs.units import Units
+
+__all__ = ["AGREEING", "JUDGED", "R_HAT_LIMIT", "Kept", "Monitor", "Run", "sample_posterior"]
+
+R_HAT_LIMIT = 1.1
+AGREEING = 0.9  # share of the traced quantities that must be below the limit
+JUDGED = ("cells", "column means")
+_WATCHED = 50  # cells of each kind, columns and noise scales that are traced
+
+
+@dataclass
+class Kept:
+    """Samples at equal distances, never more than ``capacity``: the distance doubles when full."""
+
+    capacity: int
+    samples: list[Sample] = field(default_factory=list)
+    every: int = 1
+    seen: int = 0
+
+    def offer(self, chain: Chain) -> None:
+        """Keep the present state of a chain, if it is its turn."""
+        if self.seen % self.every == 0 and len(self.samples) == self.capacity:
+            self.samples = self.samples[::2]
+            self.every *= 2
+        if self.seen % self.every == 0:
+            self.samples.append(Sample.of(chain))
+        self.seen += 1
+
+    def copy(self) -> Kept:
+        """Return a list that grows on its own."""
+        return replace(self, samples=list(self.samples))
+
+
+@dataclass(frozen=True, eq=False)
+class Monitor:
+    """The quantities that are traced: some cells, column means and noise scales.
+
+    Factors are not identified (they may rotate, or change their order) and are not traced.
+    """
+
+    rows: NDArray[np.int32]
+    cols: NDArray[np.int32]
+    columns: NDArray[np.int32]
+
+    @property
+    def kinds(self) -> dict[str, slice]:
+        """Where each kind of quantity stands in a trace."""
+        ends = np.cumsum([0, len(self.rows), len(self.columns), len(self.columns)])
+        names = ("cells", "column means", "noise scales")
+        return {name: slice(ends[i], ends[i + 1]) for i, name in enumerate(names)}
+
+    @classmethod
+    def of(cls, cells: Intervals) -> Monitor:
+        """Choose open cells and cells at random places, and columns, evenly spread."""
+        side = cells.by_row
+        some = _evenly(cells.n_open)
+        places = np.random.default_rng(0).integers(0, cells.shape, (_WATCHED, 2), dtype=np.int32)
+        rows = np.concatenate([side.open_rows()[some], places[:, 0]])
+        cols = np.concatenate([side.open_idx[some], places[:, 1]])
+        return cls(rows, cols, _evenly(cells.shape[1]).astype(np.int32))
+
+    def watch(self, chain: Chain) -> NDArray[np.float64]:
+        """Return the quantities at the present state of a chain."""
+        factors = chain.factors
+        mean_row = factors.A.mean(axis=0)
+        B = factors.B[self.columns]
+        means = B[:, :-1] @ mean_row[:-1] + B[:, -1] + mean_row[-1]
+        noise = -0.5 * np.log(chain.scales.cols[self.columns])
+        return np.concatenate([factors.predict(self.rows, self.cols), means, noise])
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """What the sampler returns, and what it needs to go on.
+
+    Attributes
+    ----------
+    chains : tuple of Chain
+        Their states.
+    kept : tuple of Kept
+        Samples of each chain.
+    traces : list of ndarray of shape (n_chains, n_quantities)
+        What was traced in each sweep after the burn-in.
+    history : list of float
+        Mean misfit of the chains after each sweep.
+    units : Units
+        Of the columns.
+    monitor : Monitor
+        What is traced.
+    stopped : bool
+        Whether the caller stopped it.
+    """
+
+    chains: tuple[Chain, ...]
+    kept: tuple[Kept, ...]
+    traces: list[NDArray[np.float64]]
+    history: list[float]
+    units: Units
+    monitor: Monitor
+    stopped: bool = False
+
+    @property
+    def n_iter(self) -> int:
+        """Number of sweeps of each chain."""
+        return self.chains[0].n_sweeps
+
+    @property
+    def posterior(self) -> Posterior:
+        """The samples kept of all chains; their present states during the burn-in."""
+        samples = [s for kept in self.kept for s in kept.samples]
+        samples = samples or [Sample.of(chain) for chain in self.chains]
+        return Posterior(tuple(samples), self.units, self.chains[0].model)
+
+    @property
+    def converged(self) -> bool:
+        """Whether the chains agree on nearly all cells and column means.
+
+        Noise scales are traced but do not count: with as many factors as a table may need, a
+        factor of its own and noise are two names for the same part of a column.
+        """
+        r_hat = self.r_hat()
+        return all(np.mean(r_hat[kind] <= R_HAT_LIMIT) >= AGREEING for kind in JUDGED)
+
+    def r_hat(self) -> dict[str, NDArray[np.float64]]:
+        """Return split R-hat of the traced quantities; NaN from fewer than four samples."""
+        return self._diagnosed(split_r_hat)
+
+    def effective(self) -> dict[str, NDArray[np.float64]]:
+        """Return the effective sample size of the traced quantities."""
+        return self._diagnosed(effective_sample_size)
+
+    def _diagnosed(
+        self, diagnose: Callable[[NDArray], NDArray]
+    ) -> dict[str, NDArray[np.float64]]:
+        kinds = self.monitor.kinds
+        if len(self.traces) < 4:
+            return {kind: np.full(part.stop - part.start, np.nan) for kind, part in kinds.items()}
+        found = diagnose(np.stack(self.traces, axis=1))
+        return {kind: found[part] for kind, part in kinds.items()}
+
+    def fork(self) -> Run:
+        """Return a run that goes on from here on its own."""
+        return replace(
+            self,
+            chains=tuple(chain.copy() for chain in self.chains),
+            kept=tuple(kept.copy() for kept in self.kept),
+            traces=list(self.traces),
+            history=list(self.history),
+        )
+
+
+def sample_posterior(
+    intervals: Intervals,
+    model: Model,
+    *,
+    n_samples: int,
+    burn_in: int,
+    chains: int,
+    max_kept: int,
+    seed: int,
+    last: Run | None = None,
+    threads: int = 1,
+    on_sweep: Callable[[Run], bool] = lambda _: False,
+) -> Run:
+    """Draw from the posterior of a low-rank table with intervals.
+
+    Parameters
+    ----------
+    intervals : Intervals
+        The observed cells.
+    model : Model
+        Rank and noise.
+    n_samples, burn_in : int
+        Sweeps of each chain, after those that are thrown away.
+    chains : int
+        Chains, each from its own start.
+    max_kept : int
+        Samples to keep at most, of all chains together.
+    seed : int
+        Of all random numbers.
+    last : Run, optional
+        Where to go on, without burn-in; the seed is then not used.
+    threads : int
+        Threads; the result does not depend on it.
+    on_sweep : callable
+        Called after each sweep of all chains; a true answer stops.
+    """
+    if last is None:
+        run = _begin(intervals, model, chains, max_kept, seed)
+    else:
+        run, burn_in = last.fork(), 0
+    table = Table(run.units.standardise(intervals))
+    for sweep in range(burn_in + n_samples):
+        for chain in run.chains:
+            chain.sweep(table, threads)
+        run.history.append(float(np.mean([chain.misfit for chain in run.chains])))
+        if sweep >= burn_in:
+            run.traces.append(np.array([run.monitor.watch(chain) for chain in run.chains]))
+            for chain, kept in zip(run.chains, run.kept, strict=True):
+                kept.offer(chain)
+        if on_sweep(run):
+            return replace(run, stopped=True)
+    return run
+
+
+def _begin(intervals: Intervals, model: Model, chains: int, max_kept: int, seed: int) -> Run:
+    units = Units.of(intervals, shared=model.row_offsets)
+    cells = units.standardise(intervals)
+    seeds = np.random.SeedSequence(seed).spawn(chains)
+    # An even number: every second one is dropped when it is full.
+    capacity = max(2, max_kept // chains // 2 * 2)
+    return Run(
+        chains=tuple(Chain.start(cells, model, s) for s in seeds),
+        kept=tuple(Kept(capacity) for _ in seeds),
+        traces=[],
+        history=[],
+        units=units,
+        monitor=Monitor.of(cells),
+    )
+
+
+def _evenly(n: int) -> NDArray[np.intp]:
+    return np.unique(np.linspace(0, n - 1, min(n, _WATCHED)).astype(np.intp))

@@ -1,0 +1,106 @@
+"""The units of a table: where its columns lie and how far they spread, clipped cells included."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from declip.intervals import Cells, Intervals, face_value
+from declip.kernels import interval_loss
+
+__all__ = ["Units"]
+
+_EM_STEPS = 200
+_EM_TOL = 1e-3  # units need no more: the noise scales are sampled
+_ENOUGH_CELLS = 100_000  # for the units of a table as a whole
+
+
+@dataclass(frozen=True, eq=False)
+class Units:
+    """A cell of column j is ``shift[j] + scale[j]`` times what the sampler works with.
+
+    Attributes
+    ----------
+    shift, scale : ndarray of shape (n_cols,)
+        Mean and standard deviation of each column by a censored normal fit, or of all cells.
+    """
+
+    shift: NDArray[np.float64]
+    scale: NDArray[np.float64]
+
+    @classmethod
+    def of(cls, intervals: Intervals, shared: bool) -> Units:
+        """Fit a censored normal to each column, or to all cells alike if ``shared``."""
+        side, n_cols = intervals.by_row, intervals.shape[1]
+        if not shared:
+            return cls(*_censored_normals(side, side.exact_idx, side.open_idx, n_cols))
+        some = slice(None, None, max(1, len(intervals) // _ENOUGH_CELLS))
+        cells = replace(
+            side, value=side.value[some], lower=side.lower[some], upper=side.upper[some]
+        )
+        zeros = np.zeros(len(cells.value), np.int32), np.zeros(len(cells.lower), np.int32)
+        shift, scale = _censored_normals(cells, *zeros, 1)
+        return cls(np.repeat(shift, n_cols), np.repeat(scale, n_cols))
+
+    def standardise(self, intervals: Intervals) -> Intervals:
+        """Return the table in these units, in double precision."""
+        side = intervals.by_row
+        bounds = {
+            name: (getattr(side, name).astype(np.float64) - self.shift[idx]) / self.scale[idx]
+            for name, idx in (
+                ("value", side.exact_idx),
+                ("lower", side.open_idx),
+                ("upper", side.open_idx),
+            )
+        }
+        return replace(intervals, by_row=replace(side, **bounds))
+
+    def restore(self, x: NDArray, cols: NDArray | slice) -> NDArray:
+        """Return cells in the units of the data."""
+        return x * self.scale[cols] + self.shift[cols]
+
+
+def _censored_normals(
+    side: Cells, exact: NDArray[np.int32], open_: NDArray[np.int32], n: int
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return mean and standard deviation of n groups of cells, by EM for a censored normal.
+
+    A group without two different exact values says nothing of its scale: it gets the middle one of
+    the others, and its mean is that of its limits.
+    """
+    value, lower, upper = (a.astype(np.float64) for a in (side.value, side.lower, side.upper))
+    face = face_value(lower, upper)
+    count = np.maximum(np.bincount(exact, minlength=n) + np.bincount(open_, minlength=n), 1)
+
+    def means(of_exact: NDArray, of_open: NDArray) -> NDArray[np.float64]:
+        sums = np.bincount(exact, of_exact, n) + np.bincount(open_, of_open, n)
+        return sums / count
+
+    shift = means(value, face)
+    scale = np.sqrt(means((value - shift[exact]) ** 2, (face - shift[open_]) ** 2))
+    told = _several_values(value, exact, n)
+    scale = np.where(told & (scale > 0), scale, 1.0)
+    for _ in range(_EM_STEPS if len(open_) else 0):
+        ends = [(end - shift[open_]) / scale[open_] for end in (lower, upper)]
+        cell = interval_loss(np.zeros(len(open_)), *ends, scale=1.0)
+        expected = shift[open_] - scale[open_] * cell.gradient
+        new_shift = np.where(told, means(value, expected), shift)
+        spread = scale[open_] ** 2 * (1 - cell.curvature) + (expected - new_shift[open_]) ** 2
+        new_scale = np.sqrt(means((value - new_shift[exact]) ** 2, spread))
+        new_scale = np.where(told, new_scale, scale)
+        step = np.maximum(abs(new_shift - shift), abs(new_scale - scale)) / scale
+        shift, scale = new_shift, new_scale
+        if step.max() < _EM_TOL:
+            break
+    middle = float(np.median(scale[told])) if told.any() else 1.0
+    return shift, np.where(told, scale, middle)
+
+
+def _several_values(value: NDArray, group: NDArray[np.int32], n: int) -> NDArray[np.bool_]:
+    """Tell which groups have exact cells of different values."""
+    low, high = np.full(n, np.inf), np.full(n, -np.inf)
+    np.minimum.at(low, group, value)
+    np.maximum.at(high, group, value)
+    return low < high
