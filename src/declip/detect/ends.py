@@ -53,11 +53,16 @@ class End:
     starts_at_zero: bool = False
 
 
-def look_at_end(values: NDArray[np.float64], tol: float = 0.0) -> End:
-    """Return the evidence for a limit at the upper end of a sample that is not empty."""
+def look_at_end(values: NDArray[np.float64], tol: float = 0.0, n_columns: int = 1) -> End:
+    """Return the evidence for a limit at the upper end of a sample that is not empty.
+
+    Of ``n_columns`` columns that were put together because they end at the same value, each has a
+    value there for that reason alone: all of these but one are left out of account.
+    """
     top = float(values.max())
     sites, step = _sites(values, top, tol)
     end = End(top - tol, int(sites[0]), len(values))
+    sites[0] -= n_columns - 1
     if sites[0] < FEWEST_AT_END or len(sites) <= _FEWEST_SITES:
         return end
     expected, p_piled = _piled(sites)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from numbers import Real
@@ -17,7 +18,6 @@ from declip.intervals import Intervals
 
 __all__ = ["detect_limits"]
 
-_SIGNS = (1.0, -1.0)  # a floor is the ceiling of the negated table
 _MOST_OF_IT = 0.5  # share of the cells in columns that reach a limit for it to be the table's
 
 
@@ -84,8 +84,8 @@ def detect_limits(
     intervals = X if isinstance(X, Intervals) else Intervals.from_table(X)
     cells = intervals.by_col
     table = _Table(cells.value.astype(np.float64), cells.exact_ptr, float(tol), level, zero)
-    found = (_Side(table, sign).evidence() for sign in _SIGNS)
-    return LimitProposal(*found, tol=float(tol), labels=intervals.col_labels)
+    ceiling, floor = (_Side(table, sign).evidence() for sign in (1.0, -1.0))
+    return LimitProposal(ceiling, floor, float(tol), intervals.col_labels)
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,19 +103,20 @@ class _Table:
         """Number of values of each column."""
         return np.diff(self.ptr)
 
-    def look(self, columns: Any, sign: float) -> End:
-        """Return the end of some columns together."""
-        parts = [self.values[self.ptr[j] : self.ptr[j + 1]] for j in columns]
-        return look_at_end(sign * np.concatenate(parts), self.tol)
+    def of(self, columns: Sequence[int] | NDArray[np.intp]) -> NDArray[np.float64]:
+        """Return the values of some columns."""
+        return np.concatenate([self.values[self.ptr[j] : self.ptr[j + 1]] for j in columns])
 
-    def reason(self, columns: Any, sign: float, threshold: float) -> tuple[End, str]:
-        """Return the end of some columns together, and why it is a limit; "" if it is none."""
-        end = self.look(columns, sign)
+    def reason(
+        self, values: NDArray[np.float64], threshold: float, n_columns: int = 1
+    ) -> tuple[End, str]:
+        """Return the upper end of a sample, and why it is a limit; "" if it is none."""
+        end = look_at_end(values, self.tol, n_columns)
         piled, stops = end.p_piled < threshold, end.p_stops < threshold
         if not (piled or stops):
             return end, ""
         if end.starts_at_zero and not self.zero:
-            closed = stops and self.look(columns, -sign).p_stops < threshold
+            closed = stops and look_at_end(-values, self.tol).p_stops < threshold
             return end, "scale ends" if closed else "natural zero"
         return end, "piles up" if piled else "scale ends"
 
@@ -162,7 +163,7 @@ class _Side:
         n = len(self.top)
         expected, p_value = np.full(n, np.nan), np.full(n, np.nan)
         reason = np.full(n, "", "<U12")
-        limit = self._of_the_table(reason)
+        limit: float | NDArray[np.float64] | None = self._of_the_table(reason)
         if limit is None:
             self._of_columns(expected, p_value, reason)
             proposed = ~np.isin(reason, ["", "natural zero"])
@@ -179,20 +180,22 @@ class _Side:
         observed = self.table.observed
         if observed[highest].sum() < _MOST_OF_IT * observed.sum():
             return None
-        end, why = self.table.reason(np.flatnonzero(observed), self.sign, self.threshold)
+        end, why = self.table.reason(self.sign * self.table.values, self.threshold)
         if why in ("", "natural zero") or any(self._piles_up(group) for group in others):
             return None
         reason[highest] = "table"
         return self.sign * end.value
 
     def _piles_up(self, group: NDArray[np.intp]) -> bool:
-        return self.table.reason(group, self.sign, self.threshold)[1] == "piles up"
+        values = self.sign * self.table.of(group)
+        return self.table.reason(values, self.threshold, len(group))[1] == "piles up"
 
     def _of_columns(self, expected: NDArray, p_value: NDArray, reason: NDArray[np.str_]) -> None:
         """Look at every column, alone and together with those that end at the same value."""
         for group in self.groups:
             for j in group[self.count[group] >= FEWEST_AT_END]:
-                end, reason[j] = self.table.reason([j], self.sign, self.threshold)
+                values = self.sign * self.table.of([j])
+                end, reason[j] = self.table.reason(values, self.threshold)
                 expected[j], p_value[j] = end.expected, min(end.p_piled, end.p_stops)
             alone = reason[group] == ""
             if len(group) > 1 and alone.any() and self._piles_up(group):
