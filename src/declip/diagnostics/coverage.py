@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import block_array
+from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components
 
 from declip.diagnostics.grams import exact_cells
@@ -157,8 +157,13 @@ def _count(
 
 def _components(intervals: Intervals) -> tuple[int, NDArray[np.int64]]:
     """Return the number of components and that of each row and column, the largest being 0."""
-    cells = exact_cells(intervals.by_row, intervals.shape[1])
-    n, label = connected_components(block_array([[None, cells], [cells.T, None]]), directed=False)
+    n_rows, n_cols = intervals.shape
+    cells = exact_cells(intervals.by_row, n_cols)
+    # node i is a row, node n_rows + j a column; every edge goes from a row to a column
+    ptr = np.append(cells.indptr, np.full(n_cols, cells.nnz))
+    nodes = (n_rows + n_cols, n_rows + n_cols)
+    graph = csr_array((cells.data, cells.indices + n_rows, ptr), shape=nodes)
+    n, label = connected_components(graph, directed=False)
     rank = np.empty(n, np.int64)
     rank[np.argsort(-np.bincount(label), kind="stable")] = np.arange(n)
     return n, rank[label]

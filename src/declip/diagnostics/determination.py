@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from declip.diagnostics.grams import exact_cells, extreme_eigenvalues
-from declip.diagnostics.tangent import Tangent
+from declip.diagnostics.tangent import NEGLIGIBLE, Tangent
 from declip.intervals import Intervals
 from declip.lowrank import LowRank
 
@@ -87,9 +87,14 @@ class _Part(NamedTuple):
         return self.rows[0] >= weakest(n_cols), self.cols[0] >= weakest(n_rows)
 
 
-def determine(intervals: Intervals, model: LowRank, threads: int = 1) -> Determination:
-    """Find the rows and columns that the exact cells determine, at a fitted matrix."""
-    whole = part = _part(intervals, model, threads)
+def determine(
+    intervals: Intervals, model: LowRank, negligible: float = NEGLIGIBLE, threads: int = 1
+) -> Determination:
+    """Find the rows and columns that the exact cells determine, at a fitted matrix.
+
+    Singular values below the share ``negligible`` of the first are left out.
+    """
+    whole = part = _part(intervals, model, negligible, threads)
     rows, cols = (np.arange(n) for n in intervals.shape)
     while part is not None:
         good_rows, good_cols = part.good()
@@ -97,10 +102,12 @@ def determine(intervals: Intervals, model: LowRank, threads: int = 1) -> Determi
             break
         rows, cols = rows[good_rows], cols[good_cols]
         model = replace(model, A=model.A[good_rows], B=model.B[good_cols])
-        part = _part(_taken(part.intervals, good_rows, good_cols), model, threads)
+        part = _part(_taken(part.intervals, good_rows, good_cols), model, negligible, threads)
+        if part is not None and max(part.tangent.n_factors) >= min(part.intervals.shape):
+            part = None  # no larger than its rank, it says nothing that its exact cells do not
     margin = _margin(whole)
     return Determination(
-        rank=0 if whole is None else whole.tangent.V.shape[1],
+        rank=0 if whole is None else whole.tangent.n_factors[1],
         row_eigenvalues=np.zeros(intervals.shape[0]) if whole is None else whole.rows[0],
         col_eigenvalues=np.zeros(intervals.shape[1]) if whole is None else whole.cols[0],
         rows=_mask(rows, intervals.shape[0], part),
@@ -110,11 +117,11 @@ def determine(intervals: Intervals, model: LowRank, threads: int = 1) -> Determi
     )
 
 
-def _part(intervals: Intervals, model: LowRank, threads: int) -> _Part | None:
+def _part(intervals: Intervals, model: LowRank, negligible: float, threads: int) -> _Part | None:
     """Return a part of the table; None if nothing is left of it, or of the matrix."""
     if 0 in intervals.shape:
         return None
-    tangent = Tangent.of(model, threads)
+    tangent = Tangent.of(model, negligible, threads)
     if tangent.dimension == 0:
         return None
     n_rows, n_cols = intervals.shape
@@ -149,7 +156,7 @@ def _margin(part: _Part | None) -> Margin:
     if high <= ZERO:
         return Margin(0.0, 0.0, high)
     exact = exact_cells(part.intervals.by_row, part.intervals.shape[1])
-    per_restart = 80 * exact.nnz * sum(F.shape[1] for F in (part.tangent.U, part.tangent.V))
+    per_restart = 80 * exact.nnz * sum(part.tangent.n_factors)
     value = part.tangent.smallest(
         exact,
         above=min(1.0, high_r + high_c),

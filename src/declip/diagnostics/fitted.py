@@ -13,12 +13,15 @@ from declip.diagnostics.determination import Determination, determine
 from declip.diagnostics.limits import table_limits
 from declip.diagnostics.parts import ErrorParts, Matrix, measure_parts
 from declip.diagnostics.residuals import ResidualChecks, check_residuals
+from declip.diagnostics.tangent import NEGLIGIBLE
 from declip.diagnostics.uncertainty import Uncertainty, measure_uncertainty
 from declip.estimators.base import CompletionEstimator
 from declip.intervals import Intervals
 from declip.objective import certificate
 
 __all__ = ["FittedChecks", "Optimality", "check_fit"]
+
+_LEFT_OVER = 1e-4
 
 
 @dataclass(frozen=True)
@@ -99,7 +102,7 @@ def check_fit(
         return FittedChecks(
             name=type(estimator).__name__,
             clipped=estimator.clipped,
-            determination=determine(treated, model, threads),
+            determination=determine(treated, model, _negligible(estimator), threads),
             optimality=_optimality(estimator, treated, threads),
             uncertainty=uncertainty,
             residuals=residuals,
@@ -108,6 +111,12 @@ def check_fit(
             cols=cols,
             sd=uncertainty.sd(rows, cols),
         )
+
+
+def _negligible(estimator: CompletionEstimator) -> float:
+    """Return the share of the first singular value below which others are no factor."""
+    # Where the rank was not given, what is left of singular values that should be 0 is not one.
+    return NEGLIGIBLE if hasattr(estimator, "n_components") else _LEFT_OVER
 
 
 def _ridge(rank: int, bias: bool, alpha: float, alpha_bias: float | None = None) -> NDArray:

@@ -18,6 +18,10 @@ __all__ = ["Concern", "limit_concerns", "table_limits"]
 
 _CLOSE = 1e-6  # of the spread of a column: as near to a limit as rounding would bring a value
 _MOST = 0.5  # share of clipped cells from which a limit hides most of a column
+_FEW, _RARE = (
+    3,
+    0.01,
+)  # nearly clipped values that are no accident: so many, and so many per clipped
 _SIDES = ("ceiling", "floor")
 
 
@@ -154,7 +158,7 @@ def _nearly(intervals: Intervals, limits: Limits) -> Iterator[Concern]:
         limit = cells_of(getattr(limits, name), intervals.shape, rows, cols)
         close = np.abs(side.value - limit) <= _CLOSE * np.maximum(np.abs(limit), np.abs(side.value))
         close &= np.isfinite(limit) & (side.value != limit)
-        if close.any():
+        if close.sum() >= max(_FEW, _RARE * intervals.n_open):
             which = np.unique(cols[close])
             yield Concern(
                 "nearly at the limit",

@@ -24,6 +24,8 @@ __all__ = ["Tangent"]
 
 NEGLIGIBLE = 1e-6  # singular values below this share of the first carry no factor
 _DENSE_UP_TO = 40  # coordinates up to which the matrix is formed
+_COARSE, _REFINEMENTS = 1e-6, 50  # first tolerance, and restarts for a finer one
+_RESTARTS = 500  # of Lanczos at most, unless told
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,9 +47,12 @@ class Tangent:
     threads: int = 1
 
     @classmethod
-    def of(cls, model: LowRank, threads: int = 1) -> Tangent:
-        """Return the tangent space at a fitted matrix, its offsets included."""
-        found = product_svd(model.P, model.Q, NEGLIGIBLE)
+    def of(cls, model: LowRank, negligible: float = NEGLIGIBLE, threads: int = 1) -> Tangent:
+        """Return the tangent space at a fitted matrix, its offsets included.
+
+        Singular values below the share ``negligible`` of the first are left out.
+        """
+        found = product_svd(model.P, model.Q, negligible)
         U, V = (_with_ones(F) if model.bias else F for F in (found.U, found.V))
         return cls(U, V, threads)
 
@@ -55,6 +60,11 @@ class Tangent:
     def shape(self) -> tuple[int, int]:
         """Rows and columns of the matrices."""
         return len(self.U), len(self.V)
+
+    @property
+    def n_factors(self) -> tuple[int, int]:
+        """Dimensions of the column space and of the row space."""
+        return self.U.shape[1], self.V.shape[1]
 
     @property
     def n_coordinates(self) -> int:
@@ -100,7 +110,7 @@ class Tangent:
         return apply
 
     def largest(
-        self, weights: sparse.csr_array, tol: float = 0.0, maxiter: int | None = None
+        self, weights: sparse.csr_array, tol: float = 1e-13, maxiter: int = _RESTARTS
     ) -> tuple[float, NDArray]:
         """Return the largest eigenvalue of P_T W P_T, and its eigenvector."""
         return self._top(self.weighing(weights), tol, maxiter)
@@ -109,8 +119,8 @@ class Tangent:
         self,
         weights: sparse.csr_array,
         above: float = 1.0,
-        tol: float = 0.0,
-        maxiter: int | None = None,
+        tol: float = 1e-13,
+        maxiter: int = _RESTARTS,
     ) -> float:
         """Return the smallest eigenvalue of P_T W P_T on T.
 
@@ -131,7 +141,7 @@ class Tangent:
         return above - top
 
     def _top(
-        self, apply: Callable[[NDArray], NDArray], tol: float, maxiter: int | None
+        self, apply: Callable[[NDArray], NDArray], tol: float, maxiter: int
     ) -> tuple[float, NDArray]:
         n = self.n_coordinates
         if n <= _DENSE_UP_TO:
@@ -141,11 +151,22 @@ class Tangent:
         if np.abs(apply(start)).max() <= 1e-14 * np.abs(start).max():  # not for ARPACK
             return 0.0, start / np.linalg.norm(start)
         operator = LinearOperator((n, n), matvec=lambda x: apply(x.ravel()), dtype=np.float64)
-        try:
-            values, vectors = eigsh(operator, 1, which="LA", v0=start, tol=tol, maxiter=maxiter)
-        except ArpackNoConvergence:
-            return np.nan, start
-        return float(values[0]), vectors[:, 0]
+        found = _lanczos(operator, start, max(tol, _COARSE), maxiter)
+        # Near-equal eigenvalues at the top keep a residual at sqrt(rounding): the coarse value,
+        # off by its square, then stands.
+        finer = _lanczos(operator, found[1], tol, _REFINEMENTS) if tol < _COARSE else found
+        return found if np.isnan(finer[0]) else finer
+
+
+def _lanczos(
+    operator: LinearOperator, start: NDArray, tol: float, maxiter: int
+) -> tuple[float, NDArray]:
+    """Return the largest eigenvalue and its vector; NaN if it did not settle."""
+    try:
+        values, vectors = eigsh(operator, 1, which="LA", v0=start, tol=tol, maxiter=maxiter)
+    except ArpackNoConvergence:
+        return np.nan, start
+    return float(values[0]), vectors[:, 0]
 
 
 def _with_ones(U: NDArray) -> NDArray:

@@ -247,8 +247,9 @@ def _optimality(fit: FittedChecks) -> str:
         return "no certificate for this method" + (
             "" if fit.optimality.converged else "; not settled"
         )
-    certified = "certified" if gap <= _CERTIFIED else "not certified"
-    return f"{certified}, at most {gap:.1e} of the objective above the optimum"
+    if gap <= _CERTIFIED:
+        return f"certified: at most {gap:.1e} of the objective above the optimum of any rank"
+    return "not certified among all ranks"
 
 
 def _worst_lines(coverage: Coverage, fit: FittedChecks | None) -> Iterator[str]:

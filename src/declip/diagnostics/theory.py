@@ -46,6 +46,7 @@ __all__ = [
 LIMITS = {"nu_B": 0.5, "rho_F": 0.5, "rho_inf": 0.5, "rho_op": 0.25}  # of Theorem 1
 BETA = 3.0  # the paper's choice
 _LANCZOS_STEPS = 200  # for the cost said beforehand
+_ROUNDING = 1e-14
 _SPEED = 5e8  # multiplications a second, for the same
 
 
@@ -189,18 +190,26 @@ def hidden_cells(matrix: Matrix, limits: Limits) -> Hidden:
 
 def _losses(tangent: Tangent, hidden: Hidden) -> tuple[float, Range, Range, Range]:
     """Return nu_B, rho_F, cheap bounds on nu_B, and the gain in the operator norm."""
-    nu = tangent.largest(hidden.cells)[0]
     half = hidden.weighing_ties(0.5)
-    low = tangent.largest(half)[0] if hidden.tie.any() else nu
-    heaviest = [float(ends.max()) for ends in _row_and_column_weights(tangent, hidden.cells)]
+    nu, nu_bounds = _importance(tangent, hidden.cells)
+    low = _importance(tangent, half)[0] if hidden.tie.any() else nu
     # Z = e_i (V a)^T has the norm |a|, and loses at least a^T (sum of w v_j v_j^T) a of its square
     single = max(float(ends.max()) for ends in _row_and_column_weights(tangent, half))
     counts = [int(np.diff(S.indptr).max(initial=0)) for S in (hidden.cells, hidden.cells.tocsc())]
     # |P_S Z|_op <= |P_S Z|_F <= sqrt(nu) |Z|_F <= sqrt(2 r nu) |Z|_op, and a 0-1 mask is a Schur
     # multiplier of norm at most the square root of the most ones in a row, or in a column
     most = min(sqrt(2 * tangent.U.shape[1] * nu), sqrt(min(counts)))
-    nu_bounds = Range(max(heaviest), min(1.0, sum(heaviest)))
     return nu, Range(min(low, nu), nu), nu_bounds, Range(sqrt(single), max(most, sqrt(single)))
+
+
+def _importance(tangent: Tangent, weights: sparse.csr_array) -> tuple[float, Range]:
+    """Return the largest eigenvalue of P_T W P_T, and what rows and columns alone say of it."""
+    heaviest = [float(ends.max()) for ends in _row_and_column_weights(tangent, weights)]
+    bounds = Range(min(1.0, max(heaviest)), min(1.0, sum(heaviest)))
+    if bounds.high - bounds.low <= _ROUNDING:
+        return bounds.high, bounds
+    nu = tangent.largest(weights)[0]
+    return (bounds.high if np.isnan(nu) else min(nu, 1.0)), bounds
 
 
 def _row_and_column_weights(tangent: Tangent, weights: sparse.csr_array) -> list[NDArray]:
