@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -83,6 +84,25 @@ class Restoration:
         """
         at = check_cells(rows, cols, self.intervals.shape)
         return self.scaling.back(np.asarray(self.estimator.predict(*at), np.float64), at[1])
+
+    def report(self, path: str | Path, *, overwrite: bool = False) -> Path:
+        """Write one self-contained HTML page with pictures: what was done, and how far to trust it.
+
+        Parameters
+        ----------
+        path : str or Path
+            File to come.
+        overwrite : bool, default=False
+            Whether a file that exists may be replaced.
+        """
+        from declip.report import write_report
+
+        return write_report(self, path, overwrite=overwrite)
+
+    def _repr_html_(self) -> str:
+        from declip.report import notebook_html
+
+        return notebook_html(self)
 
     def __str__(self) -> str:
         return page(self)

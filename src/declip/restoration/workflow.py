@@ -135,7 +135,9 @@ def restore(
         block = Block.joined(
             Block.exact(intervals),
             restored_cells(intervals, laws, scaling, choice.hazards, coverage, kept, determined),
-            filled_cells(*packing.missing(intervals), laws, scaling, choice.filled_reach, determined),
+            filled_cells(
+                *packing.missing(intervals), laws, scaling, choice.filled_reach, determined
+            ),
         )
     at = block.rows, block.cols
     n_restored = int((block.flag == "restored").sum())
@@ -189,7 +191,12 @@ def _chosen(choice: Choice, settings: Settings) -> dict[str, Any]:
         why = f"Of {len(others) + 1} methods it restores best what the reclip test hid."
     else:
         why = f"Of {len(others) + 1} methods it predicts held-out cells best."
-    return {"method": best.method, "name": NAMES[best.method], "parameters": best.parameters, "why": why}
+    return {
+        "method": best.method,
+        "name": NAMES[best.method],
+        "parameters": best.parameters,
+        "why": why,
+    }
 
 
 def _warnings(
