@@ -39,7 +39,7 @@ def restore(X, ceiling=None, floor=None, *, log=None, rank=None, alpha=None, **o
     table = np.exp(model.fit_transform(logs))
     exact = lower == upper
     table[exact] = lower[exact]
-    flags = np.where(exact, "exact", np.where(np.isnan(lower), "filled", "restored"))
+    flags = np.where(exact, "exact", np.where(np.isnan(lower), "filled", "restored")).astype("U12")
     few = exact.sum(axis=1) < 5
     flags[few[:, None] & (flags == "filled")] = "undetermined"
     band = [np.where(exact, table, table * factor) for factor in (0.8, 1.25)]

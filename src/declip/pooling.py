@@ -38,7 +38,9 @@ class Pooled(NamedTuple):
         return self.estimate - reach, self.estimate + reach
 
 
-def pool(results: Iterable[tuple[ArrayLike, ArrayLike]], complete_df: float = np.inf) -> Pooled:
+def pool(
+    results: Iterable[tuple[ArrayLike, ArrayLike]], complete_df: float = np.inf
+) -> Pooled:
     r"""Bring together the results of the same analysis of several completed tables.
 
     With the mean :math:`W` of the squared standard errors and the variance :math:`B` of the

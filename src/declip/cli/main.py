@@ -7,12 +7,14 @@ import os
 import sys
 
 import typer
-from click.exceptions import ClickException
 
 from declip.cli.commands import app
 from declip.io.errors import one_line
 
 __all__ = ["main"]
+
+# Of click, or of the copy of it within typer.
+_UsageError: type[Exception] = typer.BadParameter.__mro__[1]
 
 BAD_DATA, BAD_USAGE, INTERRUPTED = 1, 2, 130
 
@@ -26,8 +28,8 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         code = app(arguments, prog_name="declip", standalone_mode=False)
         return int(code or 0)
-    except ClickException as error:
-        return _fail(error.format_message(), arguments, BAD_USAGE)
+    except _UsageError as error:
+        return _fail(error.format_message(), arguments, BAD_USAGE)  # type: ignore[attr-defined]
     except (KeyboardInterrupt, typer.Abort):
         return _fail("interrupted; nothing was written", arguments, INTERRUPTED)
     except BrokenPipeError:

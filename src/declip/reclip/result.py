@@ -161,9 +161,7 @@ class ReclipResult:
             }
             for t in self.trials
         ]
-        return (
-            {name: np.concatenate([p[name] for p in parts]) for name in parts[0]} if parts else {}
-        )
+        return {name: np.concatenate([p[name] for p in parts]) for name in parts[0]} if parts else {}
 
     def _figures(
         self, trials: Sequence[Trial], treatment: str, column: int | None = None
@@ -193,9 +191,7 @@ class ReclipResult:
         if self.n_cells == 0:
             return "Reclip test: no column has enough exact cells to hide some of them."
         lines = ["Reclip test: limits moved into the exact cells, hidden values restored.", ""]
-        lines += [
-            f"{'quantile':>8}  {'treatment':<18} {'cells':>7} {'error':>7} {'bias':>7} {'rank corr.':>10}"
-        ]
+        lines += [f"{'quantile':>8}  {'treatment':<18} {'cells':>7} {'error':>7} {'bias':>7} {'rank corr.':>10}"]
         for trial in self.trials:
             for k, name in enumerate(trial.estimates):
                 f = self._figures([trial], name)
@@ -204,11 +200,7 @@ class ReclipResult:
                 lines.append(
                     f"{first}  {name:<18} {f['cells']:7d} {f['error']:7.3f} {f['bias']:+7.3f} {rank:>10}"
                 )
-        lines += [
-            "",
-            "Error and bias (positive: too far out) in standard deviations of the column.",
-            "",
-        ]
+        lines += ["", "Error and bias (positive: too far out) in standard deviations of the column.", ""]
         return "\n".join([*lines, self.verdict(), EXTRAPOLATION])
 
     def verdict(self) -> str:

@@ -241,7 +241,7 @@ def draw_reclip(reclip: Any) -> Markup | None:
     """Draw the reclip test, if it judged any cell."""
     if reclip is None or not getattr(reclip, "n_cells", 1):
         return None
-    with drawing(7.2, 4.6) as figure:
+    with drawing(9.2, 5.4) as figure:
         ax = figure.subplots()
         reclip.plot(ax)
         text = svg(figure, "Reclip test: restored against true distance", "reclip")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime
-import json
 from pathlib import Path
 from typing import Any
 
@@ -161,13 +160,24 @@ def _per_column(view: View) -> list[dict[str, Any]]:
 
 
 def _code(restoration: Any, source: str | Path | None) -> str:
-    chosen = json.dumps(_flat(restoration.chosen), default=str)
+    """Return what makes this restoration again; limits given beside the file are not known here."""
     file = "table.csv" if source is None else Path(source).name
+    arguments = ["table.intervals", *(f"{k}={v!r}" for k, v in _arguments(restoration).items())]
     return (
-        f"# declip {declip.__version__}; chosen: {chosen}\n"
+        f"# declip {declip.__version__}\n"
         "import declip\n\n"
-        f"table = declip.read_table({file!r})\n"
-        "result = declip.restore(table.intervals)\n"
+        f"table = declip.read_table({file!r})  # and the limits, if they are not in its cells\n"
+        f"result = declip.restore({', '.join(arguments)})\n"
         'declip.write_table(result.table, "restored.csv", like=table)\n'
         'result.report("report.html")\n'
     )
+
+
+def _arguments(restoration: Any) -> dict[str, Any]:
+    chosen = _flat(restoration.chosen)
+    names = ("method", "n_components", "alpha")
+    found = {name: chosen[name] for name in names if name in chosen and chosen[name] != "auto"}
+    logs = getattr(getattr(restoration, "scaling", None), "log", None)
+    if logs is not None and logs.any():
+        found["log"] = True if logs.all() else [int(j) for j in logs.nonzero()[0]]
+    return found

@@ -149,9 +149,7 @@ class _Search:
         for parameters in grids:
             if best is not None and self.spent() > _TUNING:
                 break
-            self.tick(
-                f"{method}: {', '.join(f'{k} {v[0]}' for k, v in parameters.items() if len(v) == 1)}"
-            )
+            self.tick(f"{method}: {', '.join(f'{k} {v[0]}' for k, v in parameters.items() if len(v) == 1)}")
             search = EntrySearchCV(
                 estimator, parameters, cv=self.splits, scoring=_likelihood, refit=False
             ).fit(self.scaled)

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
+from declip.detect import detect_limits
 from declip.intervals import Intervals
 from declip.restoration.candidates import METHODS, Candidate, Laws
 from declip.restoration.cells import (
@@ -135,9 +136,7 @@ def restore(
         block = Block.joined(
             Block.exact(intervals),
             restored_cells(intervals, laws, scaling, choice.hazards, coverage, kept, determined),
-            filled_cells(
-                *packing.missing(intervals), laws, scaling, choice.filled_reach, determined
-            ),
+            filled_cells(*packing.missing(intervals), laws, scaling, choice.filled_reach, determined),
         )
     at = block.rows, block.cols
     n_restored = int((block.flag == "restored").sum())
@@ -191,12 +190,7 @@ def _chosen(choice: Choice, settings: Settings) -> dict[str, Any]:
         why = f"Of {len(others) + 1} methods it restores best what the reclip test hid."
     else:
         why = f"Of {len(others) + 1} methods it predicts held-out cells best."
-    return {
-        "method": best.method,
-        "name": NAMES[best.method],
-        "parameters": best.parameters,
-        "why": why,
-    }
+    return {"method": best.method, "name": NAMES[best.method], "parameters": best.parameters, "why": why}
 
 
 def _warnings(
@@ -206,6 +200,10 @@ def _warnings(
     determined: Determined,
     settings: Settings,
 ) -> Iterator[str]:
+    if intervals.n_open == 0:
+        proposal = detect_limits(intervals)
+        if proposal.ceiling is not None or proposal.floor is not None:
+            yield f"No value is at a limit, but the ends of the table look clipped. {proposal}"
     if not choice.complete:
         yield "The budget was spent before all methods were compared; a larger budget= may do better."
     if intervals.n_open and choice.reclip is None:

@@ -166,12 +166,7 @@ class Posterior:
             at = [s.factors.predict(rows[part], cols[part]) for s in self.samples]
             scale = [s.noise_scale(rows[part], cols[part]) for s in self.samples]
             out[part] = _mixture_quantile(
-                self.law,
-                np.array(at, np.float64),
-                np.array(scale),
-                low[part],
-                high[part],
-                share[part],
+                self.law, np.array(at, np.float64), np.array(scale), low[part], high[part], share[part]
             )
         return np.clip(self.units.restore(out, cols), lower, upper)
 

@@ -95,14 +95,18 @@ class NoiseScales:
         """Return precisions of 2."""
         return cls(kind, np.ones(shape[0]), np.full(shape[1], 2.0))
 
-    def draw_rows(self, counts: NDArray, squares: NDArray, rng: np.random.Generator) -> NoiseScales:
+    def draw_rows(
+        self, counts: NDArray, squares: NDArray, rng: np.random.Generator
+    ) -> NoiseScales:
         """Draw the scales of the rows, from their number of cells and squared residuals."""
         if self.kind != "row+column":
             return self
         gamma = rng.standard_gamma(0.5 * (POOLED_DF + counts))
         return replace(self, rows=row_precision(gamma, squares))
 
-    def draw_cols(self, counts: NDArray, squares: NDArray, rng: np.random.Generator) -> NoiseScales:
+    def draw_cols(
+        self, counts: NDArray, squares: NDArray, rng: np.random.Generator
+    ) -> NoiseScales:
         """Draw the scales of the columns."""
         if self.kind == "global":
             counts, squares = np.array([counts.sum()]), np.array([squares.sum()])

@@ -143,7 +143,9 @@ class Run:
         """Return the effective sample size of the traced quantities."""
         return self._diagnosed(effective_sample_size)
 
-    def _diagnosed(self, diagnose: Callable[[NDArray], NDArray]) -> dict[str, NDArray[np.float64]]:
+    def _diagnosed(
+        self, diagnose: Callable[[NDArray], NDArray]
+    ) -> dict[str, NDArray[np.float64]]:
         kinds = self.monitor.kinds
         if len(self.traces) < 4:
             return {kind: np.full(part.stop - part.start, np.nan) for kind, part in kinds.items()}
