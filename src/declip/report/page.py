@@ -43,9 +43,8 @@ def write_report(
     Path
         The file.
     """
-    page = render(restoration, source)
     with new_file(path, overwrite) as temporary:
-        temporary.write_text(page, encoding="utf-8")
+        temporary.write_text(render(restoration, source), encoding="utf-8")
     return Path(path)
 
 
