@@ -5,6 +5,7 @@ import socket
 import threading
 import time
 
+import numpy as np
 import pandas as pd
 import pytest
 from tests.standin import restore as stand_in
@@ -115,7 +116,6 @@ def test_a_file_is_dropped_restored_looked_at_and_downloaded(tab, address, tmp_p
     tab.goto(address)
     tab.set_input_files("#file", path)
     tab.wait_for_selector("#looked:visible")
-    assert "131" not in tab.inner_text("#name")
     assert "553" in tab.inner_text("#counts")
     tab.click("#start")
     tab.wait_for_selector("#done:visible", timeout=60_000)
@@ -145,13 +145,28 @@ def test_limits_typed_on_the_page_are_applied(tab, address, tmp_path):
     assert "write one number" in tab.inner_text("#error")
 
 
+def test_limits_that_the_table_shows_are_proposed(tab, address, tmp_path):
+    values = np.minimum(np.random.default_rng(0).normal(size=(300, 4)), 1.0)
+    tab.goto(address)
+    tab.set_input_files("#file", write_table(values, tmp_path / "t.csv"))
+    tab.wait_for_selector("#proposal:visible")
+    assert "1 for the table" in tab.inner_text("#proposal")
+
+
 def test_an_oversized_file_and_a_wrong_type_are_told(tab, address, tmp_path):
     (tmp_path / "big.csv").write_bytes(b"1,2\n" * 100_000)
     tab.goto(address)
     tab.set_input_files("#file", tmp_path / "big.csv")
     tab.wait_for_selector("#error:visible")
     assert "larger than 0.2 MB" in tab.inner_text("#error")
+    (tmp_path / "t.exe").write_bytes(b"MZ")
+    with tab.expect_response("**/upload*") as answer:
+        tab.set_input_files("#file", tmp_path / "t.exe")
+    assert answer.value.status == 415
+    tab.wait_for_selector("text=this kind of file is not read")
     assert tab.locator("#looked").is_hidden()
+    # the browser itself notes the refusal
+    tab.complaints[:] = [text for text in tab.complaints if "415" not in text]
 
 
 def test_a_hostile_name_is_shown_as_text(tab, address):

@@ -72,8 +72,10 @@ class Job:
             "below": int((side.lower == float("-inf")).sum()),
             "open": cells.n_open,
             "missing": cells.shape[0] * cells.shape[1] - len(cells),
-            "column_names": [str(name) for name in _first(cells.col_labels, 200)],
         }
+        proposal = declip.detect_limits(cells)
+        found = proposal.ceiling is not None or proposal.floor is not None
+        self.summary["proposal"] = str(proposal) if found else ""
 
     def restore(self, **options: Any) -> None:
         """Restore the table and keep table, list of cells and report."""
@@ -99,10 +101,6 @@ class Job:
             "summary": self.summary,
             "notes": self.notes,
         }
-
-
-def _first(labels: Any, most: int) -> list[Any]:
-    return [] if labels is None else labels[:most].tolist()
 
 
 class Jobs:

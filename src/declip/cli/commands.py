@@ -59,9 +59,7 @@ def restore(
     log: Annotated[
         bool, typer.Option("--log", help="Work on logarithms (concentrations).")
     ] = False,
-    method: Annotated[
-        str | None, typer.Option(help="Method; chosen by itself if not given.")
-    ] = None,
+    method: Annotated[str, typer.Option(help="auto chooses by the table itself.")] = "auto",
     rank: Annotated[int | None, typer.Option(help="Number of factors.")] = None,
     alpha: Annotated[float | None, typer.Option(help="Strength of the penalty.")] = None,
     budget: Annotated[float, typer.Option(help="Seconds to spend on choosing, about.")] = 8.0,
@@ -103,11 +101,16 @@ def restore(
                 limits=limits,
                 **_reading(locals()),
             )
-        options = {"log": log, "method": method, "n_components": rank, "alpha": alpha}
-        given = {name: value for name, value in options.items() if value is not None}
         with screen.work(""):
             result = declip.restore(
-                table.intervals, budget=budget, progress=screen.alive, n_jobs=-1, **given
+                table.intervals,
+                method=method,
+                n_components=rank,
+                alpha=alpha,
+                log=log,
+                budget=budget,
+                n_jobs=-1,
+                progress=screen.alive,
             )
         with screen.work("writing"):
             _write(result, table, temporary)
