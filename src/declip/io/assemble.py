@@ -192,7 +192,7 @@ def _refuse_twice(listed: Listed, seen: NDArray) -> None:
         )
     )
     sheet = listed.sheet
-    line = earlier + 1 if sheet.lines is None else sheet.lines[earlier]
+    line = sheet.lines[int(earlier)]
     listed.fail(
         np.array([k]),
         f"row {shown(row)}, column {shown(column)} was given before, at {sheet.unit} {line}: "

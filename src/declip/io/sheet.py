@@ -13,7 +13,9 @@ from numpy.typing import NDArray
 from declip.io.errors import TableFileError, shown
 from declip.io.formats import TableFormat
 
-__all__ = ["Sheet", "take_header"]
+__all__ = ["Lines", "Sheet", "take_header"]
+
+Lines = NDArray[np.int64] | range
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,8 +26,8 @@ class Sheet:
     ----------
     frame : polars.DataFrame
         The fields; columns are named "0", "1", and so on.
-    lines : array or None
-        Line of the file for each row; None for 1, 2, 3, ...
+    lines : array or range
+        Line of the file for each row.
     unit : {"line", "row"}
         What a line of this file is called in messages.
     header : list of str
@@ -34,7 +36,7 @@ class Sheet:
 
     path: Path
     frame: pl.DataFrame
-    lines: NDArray[np.int64] | None
+    lines: Lines
     unit: str
     format: TableFormat
     header: tuple[str, ...] = ()
@@ -43,8 +45,7 @@ class Sheet:
         """Raise the error about a row and a column, both counted from 0."""
         place = None
         if row is not None:
-            line = row + 1 if self.lines is None else self.lines[row]
-            place = f"{self.unit} {line}"
+            place = f"{self.unit} {self.lines[row]}"
         name = None if column is None else self.header[column]
         raise TableFileError(self.path, message, place, name)
 
@@ -67,11 +68,10 @@ def take_header(sheet: Sheet) -> Sheet:
     else:
         names, start = tuple(first), 1
     sheet, names = _drop_empty(sheet, names)
-    lines = np.arange(1, sheet.frame.height + 1) if sheet.lines is None else sheet.lines
     named = replace(
         sheet,
         frame=sheet.frame[start:],
-        lines=lines[start:],
+        lines=sheet.lines[start:],
         header=names,
         format=replace(sheet.format, header=has_header),
     )

@@ -43,7 +43,8 @@ def _read_parquet(path: Path, wanted: TableFormat) -> Sheet:
         frame = pl.read_parquet(path)
         names = tuple(frame.columns)
         frame.columns = [str(j) for j in range(frame.width)]
-    return Sheet(path, frame, None, "row", replace(wanted, header=True), names)
+    lines = range(1, frame.height + 1)
+    return Sheet(path, frame, lines, "row", replace(wanted, header=True), names)
 
 
 def _read_excel(path: Path, wanted: TableFormat) -> Sheet:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from declip.io.errors import TableFileError, about_file, shown
 from declip.io.formats import TableFormat
-from declip.io.sheet import Sheet
+from declip.io.sheet import Lines, Sheet
 
 __all__ = ["read_text"]
 
@@ -83,7 +83,7 @@ def _find_separator(path: Path, data: bytes) -> str:
         return max(_SEPARATORS, key=agreement)
 
 
-def _records(path: Path, data: bytes, separator: str) -> tuple[pl.DataFrame, NDArray[np.int64]]:
+def _records(path: Path, data: bytes, separator: str) -> tuple[pl.DataFrame, Lines]:
     """Return the fields of all records that are not blank, and the line of each."""
     body = data.lstrip(b"\r\n")
     above = data[: len(data) - len(body)].count(b"\n")
@@ -93,7 +93,7 @@ def _records(path: Path, data: bytes, separator: str) -> tuple[pl.DataFrame, NDA
     frame = _parsed(path, body, separator, n)
     plain = b'"' not in body and b"\n\n" not in body and b"\n\r\n" not in body
     if plain and body.count(separator.encode()) == (n - 1) * frame.height:
-        return frame, np.arange(above + 1, above + 1 + frame.height)
+        return frame, range(above + 1, above + 1 + frame.height)
     lengths, lines = _scan(path, body, separator)
     _check_lengths(path, lengths, lines + above, n)
     if len(lengths) != frame.height:
