@@ -276,7 +276,9 @@ def test_scores_are_those_of_a_plain_loop():
     cv = EntryKFold(3, random_state=0)
     grid = {"alpha": [0.1, 1.0], "n_components": [1, 3]}
     model = FroCMC(random_state=0, tol=1e-9, max_iter=2000)
-    search = EntrySearchCV(model, grid, cv=cv, warm_start=False).fit(cells)
+    search = EntrySearchCV(model, grid, cv=cv, warm_start=False, scoring="neg_interval_rmse").fit(
+        cells
+    )
     for k, params in enumerate(search.cv_results_["params"]):
         for fold, (train, test) in enumerate(cv.split(cells)):
             fitted = clone(model).set_params(**params).fit(keep_cells(cells, train))

@@ -8,6 +8,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from declip.detect import detect_limits
     from declip.estimators import BayesCMC, DTrCMC, ExactCMC, FroCMC, TrCMC, trace_path
     from declip.intervals import Intervals
     from declip.model_selection import EntryKFold, EntrySearchCV, EntryShuffleSplit
@@ -29,6 +30,7 @@ __all__ = [
     "Restoration",
     "TrCMC",
     "__version__",
+    "detect_limits",
     "pool",
     "reclip_test",
     "restore",
@@ -51,6 +53,7 @@ _HOMES = {
     "ReclipResult": "declip.reclip",
     "Restoration": "declip.restoration",
     "TrCMC": "declip.estimators",
+    "detect_limits": "declip.detect",
     "pool": "declip.pooling",
     "reclip_test": "declip.reclip",
     "restore": "declip.restoration",

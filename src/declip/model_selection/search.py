@@ -59,13 +59,15 @@ class EntrySearchCV(CallbackSupportMixin, MetaEstimatorMixin, BaseEstimator):
     cv : None, int, splitter or iterable of (train, test), default=None
         `EntryShuffleSplit`, `EntryKFold`, number of folds (None is 5), or positions of cells as
         `Intervals.triplets` lists them.
-    scoring : str, callable, list or dict, default="neg_interval_rmse"
+    scoring : str, callable, list or dict, default="neg_clipped_relative_rmse"
         What is highest for the best candidate:
 
-        - "neg_interval_rmse": minus the root mean squared distance from what is known of a cell,
-          which is two-sided for exact cells and one-sided for clipped ones;
         - "neg_clipped_relative_rmse": minus the relative error after clipping, the paper's
           criterion;
+        - "neg_interval_rmse": minus the root mean squared distance from what is known of a cell,
+          which is two-sided for exact cells and one-sided for clipped ones. It needs no limits of
+          exact cells, but with noise it favours estimates that are too low: an exact cell counts
+          against an estimate beyond the limit, and a clipped one never counts for it;
         - "at_ceiling_f1", "at_ceiling_average_precision", "at_ceiling_auc": how well cells at the
           ceiling are told from others;
         - a function of (fitted estimator, `HeldOutCells`);
@@ -145,7 +147,7 @@ class EntrySearchCV(CallbackSupportMixin, MetaEstimatorMixin, BaseEstimator):
         param_distributions: Any = None,
         n_iter: int = 10,
         cv: Any = None,
-        scoring: Any = "neg_interval_rmse",
+        scoring: Any = "neg_clipped_relative_rmse",
         refit: Any = True,
         n_jobs: int | None = None,
         warm_start: bool = True,

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
+from declip.detect import detect_limits
 from declip.intervals import Intervals
 from declip.restoration.candidates import METHODS, Candidate, Laws
 from declip.restoration.cells import (
@@ -199,6 +200,10 @@ def _warnings(
     determined: Determined,
     settings: Settings,
 ) -> Iterator[str]:
+    if intervals.n_open == 0:
+        proposal = detect_limits(intervals)
+        if proposal.ceiling is not None or proposal.floor is not None:
+            yield f"No value is at a limit, but the ends of the table look clipped. {proposal}"
     if not choice.complete:
         yield "The budget was spent before all methods were compared; a larger budget= may do better."
     if intervals.n_open and choice.reclip is None:
