@@ -32,6 +32,7 @@ _TUNING, _JUDGING = 0.5, 0.9  # shares of the budget after which no more is tune
 _PATIENCE = 2  # larger ranks that may be worse before no more are tried
 _LEAST_HIDDEN, _MOST_HIDDEN = 0.1, 0.4  # of the exact cells of a column, by one limit
 _SCALE_STEPS = 10
+_TWO_LEVELS_UP_TO = 30_000  # observed cells
 
 
 @dataclass(frozen=True)
@@ -142,7 +143,9 @@ class _Search:
         """Return the method with the rank and penalty that held-out cells prefer."""
         settings, best, worse = self.settings, None, 0
         shape, fixed = self.intervals.shape, (settings.n_components, settings.alpha)
-        estimator = untuned(method, settings.ratings, settings.seed, settings.n_jobs)
+        estimator = untuned(
+            method, len(self.intervals), settings.ratings, settings.seed, settings.n_jobs
+        )
         grids = list(grid(method, shape, *fixed))
         if not grids:
             return Candidate(method, estimator)
@@ -248,7 +251,7 @@ def fitted(estimator: Any, shown: Intervals) -> Any:
 
 
 def _column(settings: Settings) -> Candidate:
-    return Candidate("column", untuned("column", settings.ratings, settings.seed, None))
+    return Candidate("column", untuned("column", 1, settings.ratings, settings.seed, None))
 
 
 def _methods(intervals: Intervals, settings: Settings) -> list[str]:
@@ -273,7 +276,10 @@ def _splits(intervals: Intervals, seed: int) -> list[tuple[NDArray, NDArray]]:
 
 
 def _reclipped(intervals: Intervals, by_column: bool) -> list[tuple[Reclipped, NDArray]]:
-    """Return tables that hide as large a share of the exact cells as the real limits, and half."""
+    """Return tables that hide as large a share of the exact cells as the real limits, and half.
+
+    A large table has judged cells enough without the second.
+    """
     if intervals.n_open == 0:
         return []
     _, cols, lower, upper = intervals.triplets()
@@ -284,9 +290,10 @@ def _reclipped(intervals: Intervals, by_column: bool) -> list[tuple[Reclipped, N
     share = np.array([np.bincount(group[c], minlength=n) / observed for c in clipped])
     hidden = np.where(share > 0, np.clip(share, _LEAST_HIDDEN, _MOST_HIDDEN), 0.0)
     sides = {"floors": bool(clipped[0].any()), "ceilings": bool(clipped[1].any())}
+    parts = (1.0, 0.5) if len(intervals) <= _TWO_LEVELS_UP_TO else (1.0,)
     return [
         (reclip(intervals, part * hidden, by_column=by_column, **sides), part * hidden)
-        for part in (1.0, 0.5)
+        for part in parts
     ]
 
 

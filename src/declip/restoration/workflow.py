@@ -31,13 +31,7 @@ from declip.validation import check_choice, check_rank, named
 
 __all__ = ["restore"]
 
-_FINAL = {  # what the final fit may take more of than those that only compare
-    "max_iter": 300,
-    "tol": 1e-6,
-    "chains": 2,
-    "n_samples": 250,
-    "burn_in": 150,
-}
+_FINAL = {"max_iter": 300, "tol": 1e-6}  # the fits that only compare end earlier
 
 
 def restore(
@@ -176,6 +170,8 @@ def _check_numbers(coverage: float, budget: float) -> None:
 def _final(candidate: Candidate) -> Any:
     given = candidate.estimator.get_params(deep=False)
     more = {name: value for name, value in _FINAL.items() if name in given}
+    if "n_samples" in given:
+        more["n_samples"] = 2 * given["n_samples"]
     return clone(candidate.estimator).set_params(**more)
 
 
