@@ -2,11 +2,11 @@
 
     python experiments/tables_restore.py
 
-Each column is clipped at its own quantiles and a tenth of the cells removed. `restore` runs with its
-defaults and sees nothing of the truth; beside it what people would do instead. Reported is the root
-mean squared error of the clipped cells, in units of the standard deviation of their column, and the
-share of the truths that the 90 % bands hold. Columns of which less than 30 % stay exact are left out
-(pixels of the digits that are nearly always blank).
+Each column is clipped at its own quantiles and a tenth of the cells removed. `restore` runs with
+its defaults and sees nothing of the truth; beside it what people would do instead. Reported is the
+root mean squared error of the clipped cells, in units of the standard deviation of their column,
+and the share of the truths that the 90 % bands hold. Columns of which less than 30 % stay exact are
+left out (pixels of the digits that are nearly always blank).
 """
 
 from __future__ import annotations
@@ -82,7 +82,9 @@ def others(table: np.ndarray, cells: Intervals, seed: int) -> dict[str, np.ndarr
     }
     result = {name: np.clip((x * spread + level)[at], *bounds) for name, x in found.items()}
     result["left at the limit"] = table[at]
-    result["column Tobit"] = Tails.of(*bounds, *Laws(ColumnTobit().fit(cells), cells).at(*at)).mean()
+    result["column Tobit"] = Tails.of(
+        *bounds, *Laws(ColumnTobit().fit(cells), cells).at(*at)
+    ).mean()
     return result
 
 
@@ -159,9 +161,9 @@ def _words(s: dict[str, Any]) -> str:
     return (
         f"Over {s['tables']} tables: {s['below_the_limit_median']:.0%} below leaving the limit and "
         f"{s['below_column_tobit_median']:.0%} below a Tobit on one column alone in the median; "
-        f"lowest or within 3 % of the best peer on {s['within_3_percent_of_the_best_peer']}; at worst "
-        f"{s['worst_against_the_limit']:+.0%} against leaving the limit; the 90 % bands hold "
-        f"{s['cover_mean']:.0%} of the truths, between 85 and 95 % on {s['bands_in_85_95']}.\n"
+        f"lowest or within 3 % of the best peer on {s['within_3_percent_of_the_best_peer']}; "
+        f"at worst {s['worst_against_the_limit']:+.0%} against leaving the limit; the 90 % bands "
+        f"hold {s['cover_mean']:.0%} of the truths, between 85 and 95 % on {s['bands_in_85_95']}.\n"
     )
 
 

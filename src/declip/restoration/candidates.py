@@ -127,7 +127,8 @@ class Laws:
         """Return means and standard deviations of cells."""
         estimator = self.estimator
         if isinstance(estimator, BayesCMC):
-            return estimator.predict(rows, cols, return_std=True)
+            mean, spread = estimator.predict(rows, cols, return_std=True)
+            return mean, spread
         if isinstance(estimator, ColumnTobit):
             return estimator.predict(rows, cols), estimator.spread_[cols]
         noise = self._noise()

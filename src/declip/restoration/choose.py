@@ -75,9 +75,11 @@ class Level:
         """Fit an estimator, and return the laws that it gives to the hidden cells."""
         cells, forward = self.cells, self.scaling.forward
         centre, spread = Laws(fitted(estimator, self.shown), self.shown).at(cells.rows, cells.cols)
-        bounds = [forward(end, cells.cols) for end in (cells.lower, cells.upper)]
-        value = forward(cells.value, cells.cols)
-        return Observation(cells.cols, Tails.of(*bounds, centre, spread), value, cells.censored)
+        lower, upper, value = (
+            forward(x, cells.cols) for x in (cells.lower, cells.upper, cells.value)
+        )
+        tails = Tails.of(lower, upper, centre, spread)
+        return Observation(cells.cols, tails, value, cells.censored)
 
     def trial(self, seen: Observation, hazards: Hazards) -> Trial:
         """Return the restored cells, as values that the table could hold, and those left."""
@@ -152,7 +154,7 @@ class _Search:
         for parameters in grids:
             if best is not None and self.spent() > _TUNING:
                 break
-            self.tick(f"{method}: {', '.join(f'{k} {v[0]}' for k, v in parameters.items() if len(v) == 1)}")
+            self.tick(f"{method}: {parameters.get('n_components', [''])[0]} factors")
             search = EntrySearchCV(
                 estimator, parameters, cv=self.splits, scoring=_likelihood, refit=False
             ).fit(self.scaled)
@@ -221,7 +223,7 @@ def choose(
         found = search.tuned(method) if search.splits else _column(settings)
         if found is not None:
             candidates.append(found)
-    observed = {}
+    observed: dict[int, list[Observation]] = {}
     for candidate in candidates:
         if observed and search.spent() > _JUDGING:
             break
@@ -298,7 +300,7 @@ def _reclipped(intervals: Intervals, by_column: bool) -> list[tuple[Reclipped, N
 
 
 def _likelihood(estimator: Any, cells: HeldOutCells) -> float:
-    """Return the mean log-likelihood of held-out cells, with the noise scale that fits them best."""
+    """Return the mean log-likelihood of held-out cells under the noise scale that fits best."""
     x = np.asarray(estimator.predict(cells.rows, cells.cols), np.float64)
     error = kernels.interval_loss(x, cells.lower, cells.upper).gradient
     known = cells.lower == cells.upper

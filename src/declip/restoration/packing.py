@@ -88,4 +88,6 @@ class Packing:
         columns = {name: table[:, j].tolist() for j, name in enumerate(frame.columns)}
         made = nw.from_dict(columns, backend=backend)
         index = nw.maybe_get_index(frame)
-        return made.to_native() if index is None else nw.maybe_set_index(made, index=index).to_native()
+        return (
+            made.to_native() if index is None else nw.maybe_set_index(made, index=index).to_native()
+        )

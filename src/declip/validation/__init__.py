@@ -17,7 +17,13 @@ from declip.validation.limits import (
     resolve_limit,
 )
 from declip.validation.messages import warn_user
-from declip.validation.sizes import check_choice, check_memory, check_quantiles, check_rank, free_memory
+from declip.validation.sizes import (
+    check_choice,
+    check_memory,
+    check_quantiles,
+    check_rank,
+    free_memory,
+)
 from declip.validation.tables import backend_of, check_bounds, table_to_triplets
 
 __all__ = [
