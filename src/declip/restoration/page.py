@@ -83,7 +83,7 @@ def _trust(r: Restoration) -> str:
     lines.append(
         _item(
             f"Bands (lower, upper) are set to hold {r.coverage:.0%} of such values. Beyond the "
-            "real limits the restoration is extrapolation: its error there cannot be seen in the table."
+            "real limits the restoration is extrapolation: its error cannot be seen in the table."
         )
     )
     return "\n".join(lines)
