@@ -18,7 +18,8 @@ from declip.solvers.gibbs.units import Units
 
 __all__ = ["METHODS", "Candidate", "ColumnTobit", "Laws", "grid", "untuned"]
 
-METHODS = ("bayes", "tobit", "tobit+bias", "hinge", "hinge+bias", "trace", "column")
+# In the order in which they are tried, while there is time.
+METHODS = ("bayes", "column", "tobit", "tobit+bias", "hinge+bias", "hinge", "trace")
 _RANKS = (1, 2, 3, 5, 8, 12, 20)
 _ALPHAS = (30.0, 10.0, 3.0, 1.0, 0.3, 0.1)
 _BAYES_SWEEPS = (60, 250)  # of a fit that is compared: fewer for a large table

@@ -28,7 +28,7 @@ __all__ = ["Choice", "Settings", "choose"]
 
 _HELD_OUT = 0.1
 _ENOUGH_HELD_OUT = 1000  # cells, over all splits
-_TUNING, _JUDGING = 0.5, 0.9  # shares of the budget after which no more is tuned, or judged
+_SPENT = 0.9  # share of the budget after which nothing more is begun
 _PATIENCE = 2  # larger ranks that may be worse before no more are tried
 _LEAST_HIDDEN, _MOST_HIDDEN = 0.1, 0.4  # of the exact cells of a column, by one limit
 _SCALE_STEPS = 10
@@ -141,9 +141,10 @@ class _Search:
         """Return the share of the budget that has gone."""
         return (monotonic() - self.began) / max(self.settings.budget, 1e-9)
 
-    def tuned(self, method: str) -> Candidate | None:
+    def tuned(self, method: str) -> Candidate:
         """Return the method with the rank and penalty that held-out cells prefer."""
-        settings, best, worse = self.settings, None, 0
+        settings, worse = self.settings, 0
+        best: Candidate | None = None
         shape, fixed = self.intervals.shape, (settings.n_components, settings.alpha)
         estimator = untuned(
             method, len(self.intervals), settings.ratings, settings.seed, settings.n_jobs
@@ -152,7 +153,7 @@ class _Search:
         if not grids:
             return Candidate(method, estimator)
         for parameters in grids:
-            if best is not None and self.spent() > _TUNING:
+            if best is not None and self.spent() > _SPENT:
                 break
             self.tick(f"{method}: {parameters.get('n_components', [''])[0]} factors")
             search = EntrySearchCV(
@@ -166,7 +167,7 @@ class _Search:
                 worse += 1
             if worse == _PATIENCE:
                 break
-        return best
+        return best or Candidate(method, estimator)
 
     def judge(self, candidate: Candidate) -> list[Observation]:
         """Score a candidate by the reclip test, or without limits by held-out cells."""
@@ -217,18 +218,17 @@ def choose(
     search = _Search(intervals, settings, tick)
     methods = _methods(intervals, settings)
     candidates: list[Candidate] = []
+    observed: dict[int, list[Observation]] = {}
     for method in methods:
-        if candidates and (search.spent() > _TUNING or not search.splits):
+        if candidates and search.spent() > _SPENT:
             break
         found = search.tuned(method) if search.splits else _column(settings)
-        if found is not None:
-            candidates.append(found)
-    observed: dict[int, list[Observation]] = {}
-    for candidate in candidates:
-        if observed and search.spent() > _JUDGING:
+        candidates.append(found)
+        if not observed or search.spent() <= _SPENT:
+            tick(f"{method}: reclip test")
+            observed[id(found)] = search.judge(found)
+        if not search.splits:
             break
-        tick(f"reclip test: {candidate.method}")
-        observed[id(candidate)] = search.judge(candidate)
     judged = [c for c in candidates if id(c) in observed]
     criterion = "reclip" if search.levels else "held_out"
     best = min(judged, key=lambda c: c.scores.get(criterion, np.inf))
@@ -261,11 +261,8 @@ def _methods(intervals: Intervals, settings: Settings) -> list[str]:
         return [settings.method]
     if min(intervals.shape) < 2:
         return ["column"]
-    order = ["column", "bayes", "tobit", "tobit+bias", "hinge+bias", "hinge", "trace"]
-    if intervals.n_open == 0:  # the hinge is then the same as Tobit
-        order = [m for m in order if not m.startswith("tobit")]
-    assert set(order) <= set(METHODS)
-    return order
+    # without clipped cells the hinge is the same as Tobit
+    return [m for m in METHODS if intervals.n_open or not m.startswith("tobit")]
 
 
 def _splits(intervals: Intervals, seed: int) -> list[tuple[NDArray, NDArray]]:
