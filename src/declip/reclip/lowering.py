@@ -26,6 +26,8 @@ class Reclipped:
         The table as a method is shown it.
     rows, cols : ndarray of int
         The judged cells: those beyond a moved limit, exact before or clipped already.
+    above : ndarray of bool
+        Which of them are above a ceiling; the others are below a floor.
     limit : ndarray
         The moved limit of each.
     value : ndarray
@@ -39,6 +41,7 @@ class Reclipped:
     intervals: Intervals
     rows: NDArray[np.int32]
     cols: NDArray[np.int32]
+    above: NDArray[np.bool_]
     limit: NDArray
     value: NDArray
     censored: NDArray[np.bool_]
@@ -47,11 +50,6 @@ class Reclipped:
     def __len__(self) -> int:
         """Return the number of judged cells."""
         return len(self.rows)
-
-    @property
-    def above(self) -> NDArray[np.bool_]:
-        """Which cells are above a ceiling (the others are below a floor)."""
-        return self.value >= self.limit
 
     @property
     def lower(self) -> NDArray:
@@ -117,6 +115,7 @@ def reclip(
         shown,
         rows[judged],
         cols[judged],
+        above[judged],
         np.where(above, high[group], low[group])[judged].astype(lower.dtype),
         np.where(above, lower, upper)[judged],
         (lower < upper)[judged],

@@ -18,8 +18,8 @@ __all__ = ["LEFT", "RESTORED", "ReclipResult", "Trial"]
 RESTORED, LEFT = "restored", "left at the limit"
 _FEWEST_RANKED = 3
 EXTRAPOLATION = (
-    "The test judges values that the table holds. What lies beyond the real limits is extrapolation: "
-    "there the error is not known, and it grows with the distance."
+    "The test judges values that the table holds. What lies beyond the real limits is\n"
+    "extrapolation: there the error is not known, and it grows with the distance."
 )
 
 
@@ -140,7 +140,7 @@ class ReclipResult:
 
     def _by_column(self) -> dict[str, NDArray]:
         judged = [t.cells.cols for t in self.trials]
-        columns = np.unique(np.concatenate(judged)) if judged else []
+        columns = np.unique(np.concatenate(judged)).tolist() if judged else []
         lines = [
             {"column": self._label(j), "treatment": name, **self._figures(self.trials, name, j)}
             for j in columns
@@ -161,7 +161,9 @@ class ReclipResult:
             }
             for t in self.trials
         ]
-        return {name: np.concatenate([p[name] for p in parts]) for name in parts[0]} if parts else {}
+        return (
+            {name: np.concatenate([p[name] for p in parts]) for name in parts[0]} if parts else {}
+        )
 
     def _figures(
         self, trials: Sequence[Trial], treatment: str, column: int | None = None
@@ -190,18 +192,20 @@ class ReclipResult:
     def __str__(self) -> str:
         if self.n_cells == 0:
             return "Reclip test: no column has enough exact cells to hide some of them."
-        lines = ["Reclip test: limits moved into the exact cells, hidden values restored.", ""]
-        lines += [f"{'quantile':>8}  {'treatment':<18} {'cells':>7} {'error':>7} {'bias':>7} {'rank corr.':>10}"]
-        for trial in self.trials:
-            for k, name in enumerate(trial.estimates):
-                f = self._figures([trial], name)
-                first = f"{trial.quantile:8.2f}" if k == 0 else " " * 8
-                rank = "" if np.isnan(f["rank_correlation"]) else f"{f['rank_correlation']:.2f}"
-                lines.append(
-                    f"{first}  {name:<18} {f['cells']:7d} {f['error']:7.3f} {f['bias']:+7.3f} {rank:>10}"
-                )
-        lines += ["", "Error and bias (positive: too far out) in standard deviations of the column.", ""]
+        head = "quantile  treatment            cells   error    bias  rank corr."
+        lines = [
+            *("Reclip test: limits moved into the exact cells, hidden values restored.", "", head),
+            *(self._line(trial, name) for trial in self.trials for name in trial.estimates),
+            *("", "Error and bias (positive: too far out) in standard deviations of the column."),
+        ]
         return "\n".join([*lines, self.verdict(), EXTRAPOLATION])
+
+    def _line(self, trial: Trial, name: str) -> str:
+        f = self._figures([trial], name)
+        quantile = f"{trial.quantile:8.2f}" if name == RESTORED else " " * 8
+        rank = "" if np.isnan(f["rank_correlation"]) else f"{f['rank_correlation']:.2f}"
+        figures = f"{f['cells']:7d} {f['error']:7.3f} {f['bias']:+7.3f}  {rank:>10}"
+        return f"{quantile}  {name:<18} {figures}".rstrip()
 
     def verdict(self) -> str:
         """Return in one sentence what the test says."""

@@ -14,7 +14,7 @@ __all__ = ["Hazards", "Observation", "calibrated"]
 
 _TABLE_PRIOR = 50.0  # cells with normal tails that the hazard of a table counts as having seen
 _COLUMN_PRIOR = 12.0  # cells of the table that the hazard of a column counts as having seen
-_SMALLEST, _LARGEST = 0.2, 20.0
+_SMALLEST, _LARGEST = 1.0, 20.0  # no tail heavier than the normal one: values do no harm
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,7 +46,9 @@ class Hazards:
     Attributes
     ----------
     values : ndarray of shape (2, n_cols)
-        At the floor and at the ceiling of each column.
+        At the floor and at the ceiling of each column. Never below one: a heavy tail seen inside
+        the table may end beyond the real limit, and values must not go out on a limb for it. It
+        widens the bands instead.
     reach : float
         The standard exponential quantile to be used for the bands: -log(1 - coverage) if the laws
         are right, more if the hidden cells lay further out.

@@ -18,9 +18,12 @@ from declip.solvers.gibbs.units import Units
 
 __all__ = ["METHODS", "Candidate", "ColumnTobit", "Laws", "grid", "untuned"]
 
-METHODS = ("bayes", "tobit", "tobit+bias", "hinge", "hinge+bias", "trace", "column")
+# In the order in which they are tried, while there is time.
+METHODS = ("bayes", "column", "tobit", "tobit+bias", "hinge+bias", "hinge", "trace")
 _RANKS = (1, 2, 3, 5, 8, 12, 20)
 _ALPHAS = (30.0, 10.0, 3.0, 1.0, 0.3, 0.1)
+_BAYES_SWEEPS = (60, 250)  # of a fit that is compared: fewer for a large table
+_BAYES_CELLS = 6_000_000  # cells times sweeps
 _NOISE_STEPS = 20
 _NOISE_PRIOR = 3.0  # cells that the noise scale of a column counts as having seen of the table's
 _MOST_FACTORS = 2**24  # numbers in the blocks of factors that are inverted at a time
@@ -78,10 +81,17 @@ class Candidate:
         return {"method": self.method, "parameters": self.parameters, **self.scores}
 
 
-def untuned(method: str, ratings: bool, seed: int, n_jobs: int | None) -> Any:
+def untuned(method: str, n_cells: int, ratings: bool, seed: int, n_jobs: int | None) -> Any:
     """Return the estimator of a method, before its rank and penalty are chosen."""
     if method == "bayes":
-        return BayesCMC(chains=1, n_samples=150, burn_in=100, random_state=seed, n_jobs=n_jobs)
+        sweeps = int(np.clip(_BAYES_CELLS // n_cells, *_BAYES_SWEEPS))
+        return BayesCMC(
+            chains=1,
+            n_samples=sweeps - sweeps // 3,
+            burn_in=sweeps // 3,
+            random_state=seed,
+            n_jobs=n_jobs,
+        )
     if method == "column":
         return ColumnTobit(shared=ratings)
     if method == "trace":
@@ -118,7 +128,8 @@ class Laws:
         """Return means and standard deviations of cells."""
         estimator = self.estimator
         if isinstance(estimator, BayesCMC):
-            return estimator.predict(rows, cols, return_std=True)
+            mean, spread = estimator.predict(rows, cols, return_std=True)
+            return mean, spread
         if isinstance(estimator, ColumnTobit):
             return estimator.predict(rows, cols), estimator.spread_[cols]
         noise = self._noise()

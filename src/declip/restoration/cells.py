@@ -139,9 +139,7 @@ def filled_cells(
     if known.any():
         centre[known], spread[known] = laws.at(rows[known], cols[known])
     centre[~determined.seen[cols]] = np.nan
-    low, value, high = (
-        scaling.back(centre + step * spread, cols) for step in (-reach, 0.0, reach)
-    )
+    low, value, high = (scaling.back(centre + step * spread, cols) for step in (-reach, 0.0, reach))
     flag = np.where(known, "filled", "undetermined").astype("<U12")
     return Block(rows, cols, value, low, high, flag)
 

@@ -28,10 +28,11 @@ __all__ = ["Choice", "Settings", "choose"]
 
 _HELD_OUT = 0.1
 _ENOUGH_HELD_OUT = 1000  # cells, over all splits
-_TUNING, _JUDGING = 0.5, 0.9  # shares of the budget after which no more is tuned, or judged
+_SPENT = 0.9  # share of the budget after which nothing more is begun
 _PATIENCE = 2  # larger ranks that may be worse before no more are tried
 _LEAST_HIDDEN, _MOST_HIDDEN = 0.1, 0.4  # of the exact cells of a column, by one limit
 _SCALE_STEPS = 10
+_TWO_LEVELS_UP_TO = 30_000  # observed cells
 
 
 @dataclass(frozen=True)
@@ -74,9 +75,11 @@ class Level:
         """Fit an estimator, and return the laws that it gives to the hidden cells."""
         cells, forward = self.cells, self.scaling.forward
         centre, spread = Laws(fitted(estimator, self.shown), self.shown).at(cells.rows, cells.cols)
-        bounds = [forward(end, cells.cols) for end in (cells.lower, cells.upper)]
-        value = forward(cells.value, cells.cols)
-        return Observation(cells.cols, Tails.of(*bounds, centre, spread), value, cells.censored)
+        lower, upper, value = (
+            forward(x, cells.cols) for x in (cells.lower, cells.upper, cells.value)
+        )
+        tails = Tails.of(lower, upper, centre, spread)
+        return Observation(cells.cols, tails, value, cells.censored)
 
     def trial(self, seen: Observation, hazards: Hazards) -> Trial:
         """Return the restored cells, as values that the table could hold, and those left."""
@@ -138,18 +141,21 @@ class _Search:
         """Return the share of the budget that has gone."""
         return (monotonic() - self.began) / max(self.settings.budget, 1e-9)
 
-    def tuned(self, method: str) -> Candidate | None:
+    def tuned(self, method: str) -> Candidate:
         """Return the method with the rank and penalty that held-out cells prefer."""
-        settings, best, worse = self.settings, None, 0
+        settings, worse = self.settings, 0
+        best: Candidate | None = None
         shape, fixed = self.intervals.shape, (settings.n_components, settings.alpha)
-        estimator = untuned(method, settings.ratings, settings.seed, settings.n_jobs)
+        estimator = untuned(
+            method, len(self.intervals), settings.ratings, settings.seed, settings.n_jobs
+        )
         grids = list(grid(method, shape, *fixed))
         if not grids:
             return Candidate(method, estimator)
         for parameters in grids:
-            if best is not None and self.spent() > _TUNING:
+            if best is not None and self.spent() > _SPENT:
                 break
-            self.tick(f"{method}: {', '.join(f'{k} {v[0]}' for k, v in parameters.items() if len(v) == 1)}")
+            self.tick(f"{method}: {parameters.get('n_components', [''])[0]} factors")
             search = EntrySearchCV(
                 estimator, parameters, cv=self.splits, scoring=_likelihood, refit=False
             ).fit(self.scaled)
@@ -161,7 +167,7 @@ class _Search:
                 worse += 1
             if worse == _PATIENCE:
                 break
-        return best
+        return best or Candidate(method, estimator)
 
     def judge(self, candidate: Candidate) -> list[Observation]:
         """Score a candidate by the reclip test, or without limits by held-out cells."""
@@ -212,18 +218,17 @@ def choose(
     search = _Search(intervals, settings, tick)
     methods = _methods(intervals, settings)
     candidates: list[Candidate] = []
+    observed: dict[int, list[Observation]] = {}
     for method in methods:
-        if candidates and (search.spent() > _TUNING or not search.splits):
+        if candidates and search.spent() > _SPENT:
             break
         found = search.tuned(method) if search.splits else _column(settings)
-        if found is not None:
-            candidates.append(found)
-    observed = {}
-    for candidate in candidates:
-        if observed and search.spent() > _JUDGING:
+        candidates.append(found)
+        if not observed or search.spent() <= _SPENT:
+            tick(f"{method}: reclip test")
+            observed[id(found)] = search.judge(found)
+        if not search.splits:
             break
-        tick(f"reclip test: {candidate.method}")
-        observed[id(candidate)] = search.judge(candidate)
     judged = [c for c in candidates if id(c) in observed]
     criterion = "reclip" if search.levels else "held_out"
     best = min(judged, key=lambda c: c.scores.get(criterion, np.inf))
@@ -248,7 +253,7 @@ def fitted(estimator: Any, shown: Intervals) -> Any:
 
 
 def _column(settings: Settings) -> Candidate:
-    return Candidate("column", untuned("column", settings.ratings, settings.seed, None))
+    return Candidate("column", untuned("column", 1, settings.ratings, settings.seed, None))
 
 
 def _methods(intervals: Intervals, settings: Settings) -> list[str]:
@@ -256,11 +261,8 @@ def _methods(intervals: Intervals, settings: Settings) -> list[str]:
         return [settings.method]
     if min(intervals.shape) < 2:
         return ["column"]
-    order = ["column", "bayes", "tobit", "tobit+bias", "hinge+bias", "hinge", "trace"]
-    if intervals.n_open == 0:  # the hinge is then the same as Tobit
-        order = [m for m in order if not m.startswith("tobit")]
-    assert set(order) <= set(METHODS)
-    return order
+    # without clipped cells the hinge is the same as Tobit
+    return [m for m in METHODS if intervals.n_open or not m.startswith("tobit")]
 
 
 def _splits(intervals: Intervals, seed: int) -> list[tuple[NDArray, NDArray]]:
@@ -273,7 +275,10 @@ def _splits(intervals: Intervals, seed: int) -> list[tuple[NDArray, NDArray]]:
 
 
 def _reclipped(intervals: Intervals, by_column: bool) -> list[tuple[Reclipped, NDArray]]:
-    """Return tables that hide as large a share of the exact cells as the real limits, and half."""
+    """Return tables that hide as large a share of the exact cells as the real limits, and half.
+
+    A large table has judged cells enough without the second.
+    """
     if intervals.n_open == 0:
         return []
     _, cols, lower, upper = intervals.triplets()
@@ -284,14 +289,15 @@ def _reclipped(intervals: Intervals, by_column: bool) -> list[tuple[Reclipped, N
     share = np.array([np.bincount(group[c], minlength=n) / observed for c in clipped])
     hidden = np.where(share > 0, np.clip(share, _LEAST_HIDDEN, _MOST_HIDDEN), 0.0)
     sides = {"floors": bool(clipped[0].any()), "ceilings": bool(clipped[1].any())}
+    parts = (1.0, 0.5) if len(intervals) <= _TWO_LEVELS_UP_TO else (1.0,)
     return [
         (reclip(intervals, part * hidden, by_column=by_column, **sides), part * hidden)
-        for part in (1.0, 0.5)
+        for part in parts
     ]
 
 
 def _likelihood(estimator: Any, cells: HeldOutCells) -> float:
-    """Return the mean log-likelihood of held-out cells, with the noise scale that fits them best."""
+    """Return the mean log-likelihood of held-out cells under the noise scale that fits best."""
     x = np.asarray(estimator.predict(cells.rows, cells.cols), np.float64)
     error = kernels.interval_loss(x, cells.lower, cells.upper).gradient
     known = cells.lower == cells.upper

@@ -86,6 +86,8 @@ class Packing:
             return table
         backend = nw.get_native_namespace(frame)
         columns = {name: table[:, j].tolist() for j, name in enumerate(frame.columns)}
-        made = nw.from_dict(columns, backend=backend)
+        made = nw.from_dict(columns, backend=backend).to_native()
         index = nw.maybe_get_index(frame)
-        return made.to_native() if index is None else nw.maybe_set_index(made, index=index).to_native()
+        if index is not None:
+            made.index = index
+        return made

@@ -62,7 +62,9 @@ def _outcome(r: Restoration) -> str:
 
 
 def _method(r: Restoration) -> str:
-    parameters = ", ".join(f"{name} {_number(value)}" for name, value in r.chosen["parameters"].items())
+    parameters = ", ".join(
+        f"{name} {_number(value)}" for name, value in r.chosen["parameters"].items()
+    )
     name = NAMES[r.chosen["method"]] + (f": {parameters}" if parameters else "")
     return "\n".join(["How", _item(name), _item(r.chosen["why"])])
 
@@ -75,11 +77,13 @@ def _trust(r: Restoration) -> str:
         lines.append(_item("All clipped cells were left at their limits."))
     if r.reclip is None:
         return "\n".join([*lines, _item("Too few exact cells to test the restoration.")])
-    lines.append(_item(f"Reclip test on {r.reclip.n_cells:,} values of this table: {r.reclip.verdict()}"))
+    lines.append(
+        _item(f"Reclip test on {r.reclip.n_cells:,} values of this table: {r.reclip.verdict()}")
+    )
     lines.append(
         _item(
-            f"Bands (lower, upper) are set to hold {r.coverage:.0%} of such values. Beyond the real "
-            "limits the restoration is extrapolation: its error there cannot be seen in the table."
+            f"Bands (lower, upper) are set to hold {r.coverage:.0%} of such values. Beyond the "
+            "real limits the restoration is extrapolation: its error cannot be seen in the table."
         )
     )
     return "\n".join(lines)
@@ -95,7 +99,9 @@ def _candidates(candidates: list[dict[str, Any]]) -> str:
         figures = [c.get(name) for name in ("held_out", "reclip", "error")]
         held, reclip, error = ("" if f is None else f"{f:.3f}" for f in figures)
         lines.append(f"  {c['method']:<12} {parameters:<28} {held:>9} {reclip:>9} {error:>7}")
-    return "\n".join([*lines, "  (error: of values hidden by the test, where leaving them at the limit is 1)"])
+    return "\n".join(
+        [*lines, "  (error: of values hidden by the test, where leaving them at the limit is 1)"]
+    )
 
 
 def _item(text: str) -> str:

@@ -74,7 +74,9 @@ class Tails:
         z = (self.sign * values - self.centre) / self.spread
         # d/dz of -S^h: h S^(h - 1) times the density of the truncated normal law
         normal = -0.5 * z**2 - np.log(np.sqrt(2 * np.pi) * self.spread) - self._log_mass()
-        return np.log(self.hazard) - (self.hazard - 1) * self.surprise(values) + normal
+        with np.errstate(invalid="ignore"):  # 0 times infinity, at the far end of a range
+            bent = np.nan_to_num((self.hazard - 1) * self.surprise(values), posinf=np.inf)
+        return np.log(self.hazard) - bent + normal
 
     def mean(self, cap: NDArray | None = None) -> NDArray[np.float64]:
         """Return the expected value, or that of the value cut off at ``cap``."""
@@ -85,7 +87,7 @@ class Tails:
             out[part] = self._part(part)._mean_up_to(end[part])
         return self.sign * out
 
-    def quantile(self, log_survival: float) -> NDArray[np.float64]:
+    def quantile(self, log_survival: float | NDArray) -> NDArray[np.float64]:
         """Return the value beyond which the truth lies with probability exp(log_survival)."""
         tail = self._log_mass() + log_survival / self.hazard
         if np.isfinite(self.far).any():

@@ -31,13 +31,7 @@ from declip.validation import check_choice, check_rank, name_some
 
 __all__ = ["restore"]
 
-_FINAL = {  # what the final fit may take more of than those that only compare
-    "max_iter": 300,
-    "tol": 1e-6,
-    "chains": 2,
-    "n_samples": 250,
-    "burn_in": 150,
-}
+_FINAL = {"max_iter": 300, "tol": 1e-6}  # the fits that only compare end earlier
 
 
 def restore(
@@ -136,7 +130,9 @@ def restore(
         block = Block.joined(
             Block.exact(intervals),
             restored_cells(intervals, laws, scaling, choice.hazards, coverage, kept, determined),
-            filled_cells(*packing.missing(intervals), laws, scaling, choice.filled_reach, determined),
+            filled_cells(
+                *packing.missing(intervals), laws, scaling, choice.filled_reach, determined
+            ),
         )
     at = block.rows, block.cols
     n_restored = int((block.flag == "restored").sum())
@@ -176,6 +172,8 @@ def _check_numbers(coverage: float, budget: float) -> None:
 def _final(candidate: Candidate) -> Any:
     given = candidate.estimator.get_params(deep=False)
     more = {name: value for name, value in _FINAL.items() if name in given}
+    if "n_samples" in given:
+        more["n_samples"] = 2 * given["n_samples"]
     return clone(candidate.estimator).set_params(**more)
 
 
@@ -190,7 +188,12 @@ def _chosen(choice: Choice, settings: Settings) -> dict[str, Any]:
         why = f"Of {len(others) + 1} methods it restores best what the reclip test hid."
     else:
         why = f"Of {len(others) + 1} methods it predicts held-out cells best."
-    return {"method": best.method, "name": NAMES[best.method], "parameters": best.parameters, "why": why}
+    return {
+        "method": best.method,
+        "name": NAMES[best.method],
+        "parameters": best.parameters,
+        "why": why,
+    }
 
 
 def _warnings(
@@ -205,12 +208,12 @@ def _warnings(
         if proposal.ceiling is not None or proposal.floor is not None:
             yield f"No value is at a limit, but the ends of the table look clipped. {proposal}"
     if not choice.complete:
-        yield "The budget was spent before all methods were compared; a larger budget= may do better."
+        yield "The budget was spent before all methods were compared: a larger budget= may help."
     if intervals.n_open and choice.reclip is None:
-        yield "No column has enough exact cells for a reclip test: all clipped cells were left at their limits."
+        yield "Too few exact cells for a reclip test: all clipped cells were left at their limits."
     elif intervals.n_open and kept.all():
-        yield "The reclip test shows no gain over leaving cells at their limits, so the limits were kept."
-    elif kept.any() and intervals.n_open:
+        yield "The reclip test shows no gain over leaving cells at their limits: they were kept."
+    elif intervals.n_open and kept.any():
         names = name_some("column", np.flatnonzero(kept), intervals.col_labels)
         yield f"{names} kept at the limit: restoring shows no gain there."
     for axis, told, labels in (

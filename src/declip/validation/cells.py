@@ -179,7 +179,9 @@ def check_values(cells: Triplets) -> None:
     refuse_large(cells, values)
 
 
-def check_positive(table: Any, rows: NDArray[Any], cols: NDArray[Any], values: NDArray[Any]) -> None:
+def check_positive(
+    table: Any, rows: NDArray[Any], cols: NDArray[Any], values: NDArray[Any]
+) -> None:
     """Refuse values that have no logarithm; ``table`` gives shape and labels."""
     wrong = np.flatnonzero(values <= 0)
     if wrong.size:
