@@ -5,7 +5,8 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from declip import Intervals
-from declip.solvers import start_model, start_scale
+from declip.lowrank import LowRank
+from declip.solvers import revived, start_model, start_scale
 
 INITS = ["random", "svd"]
 SHAPE = (30, 20)
@@ -140,3 +141,27 @@ def test_the_scale_begins_at_the_spread_of_the_values():
 @pytest.mark.parametrize(("value", "scale"), [(4.0, 4.0), (-4.0, 4.0), (0.0, 1.0)])
 def test_the_scale_of_a_constant_table_is_positive(value, scale):
     assert start_scale(Intervals.from_table(np.full((5, 4), value))) == scale
+
+
+# A warm start.
+
+
+def revived_model(P):
+    rng = np.random.default_rng(0)
+    intervals = Intervals.from_table(rng.normal(size=(12, 8)))
+    model = LowRank(P, rng.normal(size=(8, P.shape[1])))
+    return model, revived(model, intervals, rng)
+
+
+def test_factors_that_are_there_are_left_as_they_are():
+    model, again = revived_model(np.ones((12, 3)))
+    assert again is model
+
+
+def test_a_factor_that_has_faded_away_begins_anew_and_the_others_stay():
+    P = np.ones((12, 3))
+    P[:, 1] = 0
+    model, again = revived_model(P)
+    assert (again.P[:, 1] != 0).all()
+    assert np.array_equal(again.P[:, [0, 2]], model.P[:, [0, 2]])
+    assert np.array_equal(again.Q[:, [0, 2]], model.Q[:, [0, 2]])
