@@ -12,6 +12,7 @@ from declip.svd import (
     balancing_maps,
     leading,
     operator_norm,
+    product_svd,
     shrink,
     trace_norm,
     truncated_svd,
@@ -309,3 +310,13 @@ def test_the_trace_norm_of_a_large_matrix_is_bounded_from_above(seed, monkeypatc
     bound = trace_norm(operator, low_rank, rest)
     assert bound >= np.linalg.norm(dense, "nuc")
     assert_allclose(bound, low_rank + np.sqrt(6) * np.linalg.norm(rest), rtol=1e-13)
+
+
+def test_product_svd_is_that_of_the_product():
+    rng = np.random.default_rng(0)
+    P, Q = rng.standard_normal((9, 3)), rng.standard_normal((7, 3))
+    P[:, 2] = P[:, 0]  # rank 2
+    U, S, V = product_svd(P, Q)
+    assert_allclose((U * S) @ V.T, P @ Q.T, atol=1e-13)
+    assert_allclose(U.T @ U, np.eye(2), atol=1e-14)
+    assert_allclose(V.T @ V, np.eye(2), atol=1e-14)

@@ -5,8 +5,6 @@ import itertools
 import numpy as np
 from scipy.optimize import linprog
 
-rng_of = np.random.default_rng
-
 
 def low_rank(rng, n1, n2, r):
     return rng.standard_normal((n1, r)) @ rng.standard_normal((r, n2))
@@ -34,7 +32,7 @@ def margin(U, V, mask):
     """Return the smallest eigenvalue of P_T P_mask P_T on T."""
     P = projector(U, V)
     values = np.linalg.eigvalsh(P @ (mask.ravel()[:, None] * P))
-    return np.sort(values)[P.shape[0] - int(round(np.trace(P)))]
+    return np.sort(values)[P.shape[0] - round(np.trace(P))]
 
 
 def losses(Z, beyond, tie_above, tie_below):

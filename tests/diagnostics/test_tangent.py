@@ -1,10 +1,10 @@
 import numpy as np
 import pytest
 from scipy import sparse
+from tests.diagnostics import dense
 
 from declip.diagnostics.tangent import Tangent
 from declip.lowrank import LowRank
-from tests.diagnostics import dense
 
 
 def random_case(seed):

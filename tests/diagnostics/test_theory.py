@@ -2,6 +2,7 @@ from math import ceil, exp, log, log2, sqrt
 
 import numpy as np
 import pytest
+from tests.diagnostics import dense
 
 from declip import diagnose
 from declip.diagnostics.tangent import Tangent
@@ -17,7 +18,6 @@ from declip.diagnostics.theory import (
     smallest_p,
 )
 from declip.solvers import Limits
-from tests.diagnostics import dense
 
 
 class Block:
@@ -103,7 +103,7 @@ def test_lower_end_of_rho_op_is_reached_by_a_matrix_of_one_row():
     theory = Theory.of(tangent, hidden_cells(Block(M), limits), 1.0, "truth")
     mask = kinds(M, limits)[0]
     gains = []
-    for A, B, S in ((tangent.U, tangent.V, mask), (tangent.V, tangent.U, mask.T)):
+    for B, S in ((tangent.V, mask), (tangent.U, mask.T)):
         for hidden in S:
             vector = np.linalg.eigh((B * hidden[:, None]).T @ B)[1][:, -1]
             gains.append(np.linalg.norm((B @ vector) * hidden))

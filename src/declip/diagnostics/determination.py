@@ -17,8 +17,8 @@ __all__ = ["Determination", "Margin", "determine", "weakest"]
 
 ZERO = 1e-10  # eigenvalues below this are rounding
 LANCZOS_TOL = 1e-4
-_RESTARTS = 20  # of Lanczos, for a large table
-_WORK = 4e10  # multiplications that Lanczos may take before that limit applies
+_RESTARTS = 12  # of Lanczos, for a large table
+_WORK = 8e9  # multiplications that Lanczos may take before that limit applies
 
 
 class Margin(NamedTuple):

@@ -63,7 +63,8 @@ def diagnose(
     X : table or Intervals, optional
         The table of the fit.
     ceiling, floor : None, scalar, array-like or mapping
-        Limits of a table, as in `Intervals.from_table`. An estimator has its own.
+        Limits of a table, as in `Intervals.from_table`. An estimator and an `Intervals` have their
+        own.
     expert : bool, default=False
         Whether to compute the quantities of the paper's Theorem 1: of the truth if it is given,
         else with the fit in its place. A warning says beforehand if that takes more than a few
@@ -90,7 +91,7 @@ def diagnose(
     >>> truth = np.outer(np.linspace(1, 2, 8), np.linspace(1, 2, 6))
     >>> seen = np.minimum(truth, 3)
     >>> diagnose(seen, ceiling=3).coverage.n_clipped
-    6
+    8
     >>> model = FroCMC(n_components=1, ceiling=3, alpha=1e-3, random_state=0).fit(seen)
     >>> print(diagnose(model, seen).verdict)
     The exact cells determine every row and column of this fit.
@@ -98,8 +99,10 @@ def diagnose(
     estimator = X_or_estimator if isinstance(X_or_estimator, CompletionEstimator) else None
     table = X_or_estimator if estimator is None else X
     _check_call(estimator, X, ceiling is not None or floor is not None, expert and truth is None)
-    if estimator is None:
-        intervals = table if isinstance(table, Intervals) else _read(table, ceiling, floor)
+    if isinstance(table, Intervals) and estimator is None:
+        intervals, ceiling, floor = table, None, None
+    elif estimator is None:
+        intervals = Intervals.from_table(table, ceiling, floor)
     else:
         check_is_fitted(estimator)
         ceiling, floor = estimator.ceiling, estimator.floor
@@ -134,10 +137,6 @@ def _check_call(
         raise TypeError("diagnose(estimator, X) needs X, the table that was fitted.")
     if estimator is not None and has_limits:
         raise TypeError("the estimator has its own ceiling and floor: leave them out here.")
-
-
-def _read(table: Any, ceiling: Any, floor: Any) -> Intervals:
-    return Intervals.from_table(table, ceiling, floor)
 
 
 def _backend(table: Any) -> Any:

@@ -51,7 +51,7 @@ def table_limits(intervals: Intervals, ceiling: Any, floor: Any) -> Limits | Non
     """Return the limits of every cell, observed or not; None where they are not known.
 
     Without declared limits (an `Intervals` carries its own) they are read off the clipped cells, if
-    these agree within each column.
+    these agree within each column; a limit that all have in common is that of the whole table.
     """
     if ceiling is None and floor is None:
         return _limits_seen(intervals)
@@ -70,7 +70,8 @@ def _limits_seen(intervals: Intervals) -> Limits | None:
     ends = []
     for bound, none in ((side.upper, -np.inf), (side.lower, np.inf)):
         at = np.isneginf(side.lower) if none < 0 else np.isposinf(side.upper)
-        limit = np.full(n_cols, none, bound.dtype)
+        one = len(np.unique(bound[at])) == 1
+        limit = np.full(n_cols, bound[at][0] if one else none, bound.dtype)
         limit[cols[at]] = bound[at]
         if (limit[cols[at]] != bound[at]).any():
             return None

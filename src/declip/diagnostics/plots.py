@@ -16,10 +16,10 @@ from declip.intervals import Intervals
 
 __all__ = ["draw"]
 
-# Okabe and Ito: sky blue, vermilion; grey for what was not observed
-_EXACT, _ABOVE, _BELOW, _MISSING = "#56B4E9", "#D55E00", "#0072B2", "#E6E6E6"
+# Vermilion and blue of Okabe and Ito for what is clipped; pale for the rest
+_EXACT, _ABOVE, _BELOW, _MISSING = "#A9D3EF", "#D55E00", "#0072B2", "#EFEFEF"
 _PIXELS = 300  # of the clip map, at most, on each side
-_POINTS = 20_000  # cells drawn in a scatter, at most
+_POINTS = 5_000  # cells drawn in a scatter, at most
 
 
 def draw(coverage: Coverage, intervals: Intervals, fit: FittedChecks | None) -> Figure:
@@ -36,9 +36,9 @@ def draw(coverage: Coverage, intervals: Intervals, fit: FittedChecks | None) -> 
 
 
 def _clip_map(ax: Any, coverage: Coverage, intervals: Intervals) -> None:
-    image, tiles = _shares(intervals)
+    shares, tiles = _shares(intervals)
     colours = (_MISSING, _EXACT, _ABOVE, _BELOW)
-    picture = np.einsum("kij,kc->ijc", image, np.array([to_rgb(c) for c in colours]))
+    picture = np.einsum("kij,kc->ijc", _strengthened(shares), [to_rgb(c) for c in colours])
     n_rows, n_cols = coverage.shape
     ax.imshow(picture, aspect="auto", interpolation="nearest", extent=(0, n_cols, n_rows, 0))
     title = (
@@ -48,7 +48,7 @@ def _clip_map(ax: Any, coverage: Coverage, intervals: Intervals) -> None:
     ax.set(xlabel="column", ylabel="row")
     names = ("missing", "exact", "at a ceiling", "at a floor")
     for colour, name in zip(colours, names, strict=True):
-        ax.plot([], [], "s", color=colour, label=name)
+        ax.plot([], [], "s", color=colour, markeredgecolor="0.6", label=name)
     ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.13), ncols=4, frameon=False, fontsize=9)
 
 
@@ -74,6 +74,16 @@ def _shares(intervals: Intervals) -> tuple[NDArray[np.float64], tuple[int, int]]
     return np.concatenate([1 - shares.sum(axis=0, keepdims=True), shares]), tile
 
 
+def _strengthened(shares: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the shares with the fullest tile at full strength, so that sparse tables show."""
+    observed = 1 - shares[0]
+    stretch = np.sqrt(observed / max(float(observed.max()), 1e-300)) / np.where(
+        observed, observed, 1
+    )
+    seen = shares[1:] * stretch
+    return np.concatenate([1 - seen.sum(axis=0, keepdims=True), seen])
+
+
 def _lengths(n: int, tile: int) -> NDArray[np.int64]:
     return np.diff(np.append(np.arange(0, n, tile), n))
 
@@ -87,6 +97,7 @@ def _exact_counts(ax: Any, coverage: Coverage) -> None:
     ax.annotate(f"rank {rank}", (1, rank), ha="right", va="bottom", color="0.3", fontsize=9)
     ax.set_title("Exact cells of each row and column", loc="left", fontsize=11)
     ax.set(xlabel="share of rows or columns", ylabel="exact cells", yscale="symlog", xlim=(0, 1))
+    ax.set_ylim(bottom=0)
     ax.legend(frameon=False)
 
 
@@ -121,7 +132,7 @@ def _sd(ax: Any, intervals: Intervals, fit: FittedChecks) -> None:
     for kind, colour, marker, name in (
         (good & above, _ABOVE, "^", "at a ceiling"),
         (good & ~above, _BELOW, "v", "at a floor"),
-        (~good, "0.6", "x", "not determined"),
+        (~good, "0.3", "x", "not determined"),
     ):
         some = shown[kind[shown]]
         if len(some):

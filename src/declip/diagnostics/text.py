@@ -74,7 +74,9 @@ def worst(counts: AxisCounts, fit: FittedChecks | None) -> list[dict[str, Any]]:
         doubtful = ~(found.rows if by_row else found.cols)
         key = found.row_eigenvalues if by_row else found.col_eigenvalues
     which = np.flatnonzero(doubtful)
-    which = which[np.lexsort((counts.exact[which], key[which]))][:_WORST]
+    # those with something to restore come first
+    order = np.lexsort((counts.exact[which], key[which], counts.clipped[which] == 0))
+    which = which[order][:_WORST]
     return [_line(counts, int(i), None if fit is None else float(key[i])) for i in which]
 
 
