@@ -219,3 +219,23 @@ def test_a_pipe_that_closes_is_no_traceback(tmp_path):
     line = f"{sys.executable} -m declip check t.csv --json | true"
     done = subprocess.run(line, shell=True, capture_output=True, text=True, cwd=tmp_path)
     assert "Traceback" not in done.stderr
+
+
+def test_an_interruption_leaves_nothing_and_has_its_own_code(tmp_path, capsys, monkeypatch):
+    def interrupted(X, **options):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(declip, "restore", interrupted, raising=False)
+    (tmp_path / "t.csv").write_text("id,x,y\na,1,2\nb,3,>4\nc,2,1\n")
+    code, out, err = run(capsys, "restore", tmp_path / "t.csv")
+    assert (code, out) == (130, "")
+    assert err == "declip: interrupted; nothing was written\n"
+    assert [p.name for p in tmp_path.iterdir()] == ["t.csv"]
+
+
+def test_warnings_of_the_work_become_notes(tmp_path, capsys):
+    (tmp_path / "t.csv").write_text("id,x,y\na,1,2\nb,3,>4\nc,2,1\nd,4,3\n")
+    code, out, err = run(capsys, "restore", tmp_path / "t.csv", "--budget", "1")
+    assert code == 0
+    assert all(line.startswith("note: ") for line in err.splitlines())
+    assert "Traceback" not in out

@@ -26,8 +26,10 @@ def main(arguments: list[str] | None = None) -> int:
     """
     arguments = sys.argv[1:] if arguments is None else arguments
     try:
-        code = app(arguments, prog_name="declip", standalone_mode=False)
-        return int(code or 0)
+        code = int(app(arguments, prog_name="declip", standalone_mode=False) or 0)
+        if code == INTERRUPTED:
+            raise KeyboardInterrupt
+        return code
     except _UsageError as error:
         return _fail(error.format_message(), arguments, BAD_USAGE)  # type: ignore[attr-defined]
     except (KeyboardInterrupt, typer.Abort):

@@ -11,7 +11,7 @@ import polars as pl
 from declip.io import new_file
 from declip.io.excel import write_book
 from declip.io.formats import kind_of
-from declip.io.writing import cells_as_text
+from declip.io.frames import cells_as_text
 from declip.report.view import View
 from declip.validation import check_memory
 

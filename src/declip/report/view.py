@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from declip.intervals import Intervals, face_value
-from declip.io.writing import values_and_labels
+from declip.io.frames import values_and_labels
 
 __all__ = ["FLAGS", "Column", "View"]
 
