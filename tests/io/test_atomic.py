@@ -46,7 +46,7 @@ def test_the_new_file_is_seen_only_at_the_end(tmp_path):
 
 def test_a_table_that_cannot_be_written_leaves_nothing_behind(tmp_path):
     words = np.array([["a", "b"]])
-    with pytest.raises(TableFileError, match="holds numbers only"):
+    with pytest.raises(TableFileError, match=r"t\.mtx: cannot be written: .* holds numbers only"):
         write_table(words, tmp_path / "t.mtx")
     assert list(tmp_path.iterdir()) == []
 

@@ -6,8 +6,6 @@ from pathlib import Path
 
 import polars as pl
 
-from declip.io.errors import TableFileError
-
 __all__ = ["write_book"]
 
 _MOST_ROWS, _MOST_COLUMNS = 1_048_576, 16_384
@@ -18,14 +16,13 @@ def write_book(sheets: dict[str, pl.DataFrame], path: Path, header: bool) -> Non
     try:
         import xlsxwriter
     except ImportError as error:
-        raise TableFileError(path, "Excel files need: pip install 'declip[excel]'") from error
+        raise ValueError("Excel files need: pip install 'declip[excel]'") from error
     plain = {"strings_to_formulas": False, "strings_to_urls": False, "constant_memory": True}
     with xlsxwriter.Workbook(str(path), plain) as book:
         bold = book.add_format({"bold": True})
         for name, frame in sheets.items():
             if frame.height + header > _MOST_ROWS or frame.width > _MOST_COLUMNS:
-                raise TableFileError(
-                    path,
+                raise ValueError(
                     f"{frame.height} x {frame.width} is too large for Excel: use CSV or Parquet",
                 )
             sheet = book.add_worksheet(name[:31])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import narwhals.stable.v2 as nw
@@ -13,7 +12,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from declip.intervals import Intervals
-from declip.io.errors import TableFileError, shown
+from declip.io.errors import shown
 from declip.io.formats import TableFile, TableFormat
 from declip.validation import check_memory
 
@@ -92,24 +91,20 @@ def _labels(labels: NDArray | None, size: int) -> pl.Series:
     return pl.Series(names if len({type(name) for name in names}) == 1 else map(str, names))
 
 
-def as_frame(
-    content: Content, form: TableFormat, like: TableFile | None, path: Path
-) -> pl.DataFrame:
+def as_frame(content: Content, form: TableFormat, like: TableFile | None) -> pl.DataFrame:
     """Return the frame that a file of this form holds."""
     long = form.layout == "long"
-    return _long_frame(content, form, path) if long else _wide_frame(content, form, like, path)
+    return _long_frame(content, form) if long else _wide_frame(content, form, like)
 
 
-def _wide_frame(
-    content: Content, form: TableFormat, like: TableFile | None, path: Path
-) -> pl.DataFrame:
+def _wide_frame(content: Content, form: TableFormat, like: TableFile | None) -> pl.DataFrame:
     n, m = content.shape
     check_memory((n, m), np.float64, "a wide file", "write a long one")
     names = [str(name) for name in _labels(content.col_labels, m)]
     columns = dict(zip(names, _wide_columns(content.values, form.decimal or "."), strict=True))
     if len(columns) < m:
         twice = next(name for j, name in enumerate(names) if name in names[:j])
-        raise TableFileError(path, f"two columns are named {shown(twice)}: names must differ")
+        raise ValueError(f"two columns are named {shown(twice)}: names must differ")
     aside = {} if like is None or like.aside is None else dict(like.aside.to_dict())
     aside = {
         name: cells for name, cells in aside.items() if name not in columns and len(cells) == n
@@ -149,7 +144,7 @@ def dense(values: Any) -> NDArray:
     return table
 
 
-def _long_frame(content: Content, form: TableFormat, path: Path) -> pl.DataFrame:
+def _long_frame(content: Content, form: TableFormat) -> pl.DataFrame:
     n, m = content.shape
     names = [
         wanted or usual

@@ -112,7 +112,7 @@ def _content(table: Any, like: TableFile | None, extras: dict[str, Any]) -> Cont
 
 
 def _write_text(content: Content, path: Path, form: TableFormat, like: TableFile | None) -> None:
-    frame = as_frame(content, form, like, path)
+    frame = as_frame(content, form, like)
     if form.decimal == ",":
         numbers = pl.col(pl.Float64, pl.Float32).cast(pl.String)
         frame = frame.with_columns(numbers.str.replace(".", ",", literal=True))
@@ -128,17 +128,17 @@ def _write_text(content: Content, path: Path, form: TableFormat, like: TableFile
 
 
 def _write_parquet(content: Content, path: Path, form: TableFormat, like: TableFile | None) -> None:
-    as_frame(content, form, like, path).write_parquet(path)
+    as_frame(content, form, like).write_parquet(path)
 
 
 def _write_excel(content: Content, path: Path, form: TableFormat, like: TableFile | None) -> None:
-    sheets = {form.sheet or "table": as_frame(replace(content, extras={}), form, like, path)}
+    sheets = {form.sheet or "table": as_frame(replace(content, extras={}), form, like)}
     if form.layout == "long":
-        sheets = {form.sheet or "table": as_frame(content, form, like, path)}
+        sheets = {form.sheet or "table": as_frame(content, form, like)}
     else:
         for name, extra in content.extras.items():
             beside = replace(content, values=extra, extras={})
-            sheets[{"flag": "flags"}.get(name, name)] = as_frame(beside, form, None, path)
+            sheets[{"flag": "flags"}.get(name, name)] = as_frame(beside, form, None)
     named = form.header or content.col_labels is not None or form.layout == "long"
     write_book(sheets, path, header=bool(named))
 
@@ -171,13 +171,11 @@ def _write_market(content: Content, path: Path, form: TableFormat, like: TableFi
     values = content.values
     if isinstance(values, Intervals):
         if values.n_open:
-            raise TableFileError(
-                path, "a MatrixMarket file has no room for limits: use another kind"
-            )
+            raise ValueError("a MatrixMarket file has no room for limits: use another kind")
         rows, cols, cells, _ = values.triplets()
         values = sparse.coo_array((cells, (rows, cols)), shape=values.shape)
     if values.dtype.kind not in "fiu":
-        raise TableFileError(path, "a MatrixMarket file holds numbers only: use another kind")
+        raise ValueError("a MatrixMarket file holds numbers only: use another kind")
     with path.open("wb") as file:
         scipy_io.mmwrite(file, values, precision=17)
 

@@ -9,6 +9,7 @@ import numpy as np
 import polars as pl
 
 from declip.io import new_file
+from declip.io.errors import about_file
 from declip.io.excel import write_book
 from declip.io.formats import kind_of
 from declip.io.frames import cells_as_text
@@ -33,7 +34,7 @@ def write_cells(restoration: Any, path: str | Path, overwrite: bool = False) -> 
     path = Path(path)
     kind = kind_of(path)
     frame = _listed(View(restoration))
-    with new_file(path, overwrite) as temporary:
+    with new_file(path, overwrite) as temporary, about_file(path, "cannot be written"):
         if kind == "parquet":
             frame.write_parquet(temporary)
         elif kind == "excel":
