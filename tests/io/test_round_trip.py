@@ -214,3 +214,10 @@ def test_polars_frames_and_float32_are_kept(tmp_path):
     found = read_table(write_table(frame, tmp_path / "t.parquet")).intervals
     assert found.dtype == np.float32
     np.testing.assert_array_equal(found.to_bounds()[0], [[1.5, 2.5], [np.nan, 3.5]])
+
+
+def test_a_long_file_without_header_comes_back_without_one(tmp_path):
+    (tmp_path / "a.data").write_text("7\t1\t3\n7\t2\t4\n8\t1\t5\n8\t2\t1\n")
+    table = read_table(tmp_path / "a.data", layout="long", header=False)
+    write_table(table.intervals, tmp_path / "b.data", like=table)
+    assert (tmp_path / "b.data").read_text() == "7\t1\t3.0\n7\t2\t4.0\n8\t1\t5.0\n8\t2\t1.0\n"

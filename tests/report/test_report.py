@@ -158,3 +158,13 @@ def test_a_sparse_restoration_has_a_report():
     exact = column.flag == "exact"
     np.testing.assert_array_equal(column.value[exact], seen[exact, 0])
     assert render(result).count("<svg") >= 3
+
+
+def test_rows_and_columns_without_any_determined_cell_are_named():
+    result = stand_in(panel())
+    hidden = result.flags != "exact"
+    result.flags[:, 3] = np.where(hidden[:, 3], "undetermined", "exact")
+    result.flags[2, 5] = "undetermined"
+    view = View(result)
+    assert view.undetermined("column") == ["analyte_04"]
+    assert "sample_03" not in view.undetermined("row") or not hidden[2].any()

@@ -111,16 +111,21 @@ def _content(table: Any, like: TableFile | None, extras: dict[str, Any]) -> Cont
     return Content(values, rows, cols, beside)
 
 
+def _has_header(content: Content, form: TableFormat) -> bool:
+    if form.header is not None:
+        return form.header
+    return content.col_labels is not None or form.layout == "long"
+
+
 def _write_text(content: Content, path: Path, form: TableFormat, like: TableFile | None) -> None:
     frame = as_frame(content, form, like)
     if form.decimal == ",":
         numbers = pl.col(pl.Float64, pl.Float32).cast(pl.String)
         frame = frame.with_columns(numbers.str.replace(".", ",", literal=True))
-    named = form.header or content.col_labels is not None or form.layout == "long"
     text = frame.write_csv(
         separator=form.separator or ",",
         line_terminator=form.newline,
-        include_header=bool(named),
+        include_header=_has_header(content, form),
         # a line of nothing would be taken for a blank one
         null_value="NA" if frame.width == 1 else "",
     )
@@ -139,8 +144,7 @@ def _write_excel(content: Content, path: Path, form: TableFormat, like: TableFil
         for name, extra in content.extras.items():
             beside = replace(content, values=extra, extras={})
             sheets[{"flag": "flags"}.get(name, name)] = as_frame(beside, form, None)
-    named = form.header or content.col_labels is not None or form.layout == "long"
-    write_book(sheets, path, header=bool(named))
+    write_book(sheets, path, header=_has_header(content, form))
 
 
 def _write_npz(content: Content, path: Path, form: TableFormat, like: TableFile | None) -> None:

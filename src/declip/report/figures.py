@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -15,8 +16,9 @@ __all__ = ["draw_columns", "draw_histograms", "draw_map", "draw_reclip", "use_lo
 
 _MAP_ROWS, _MAP_COLS = 240, 160  # cells drawn one by one; larger tables are drawn in blocks
 _ACROSS = 4
-_MOST_POINTS = 1500
+_MOST_POINTS = 400
 _BINS = 24
+_MOSTLY = 0.3
 
 
 def use_logs(column: Column) -> bool:
@@ -182,6 +184,9 @@ def draw_columns(view: View, columns: list[Column]) -> Markup:
 def _draw_sorted(ax: Any, column: Column) -> None:
     order = np.argsort(column.value, kind="stable")
     order = order[np.isfinite(column.value[order])]
+    filled = column.flag[order] == "filled"
+    if filled.mean() > _MOSTLY:  # of a sparse table, what was seen
+        order = order[~filled]
     if len(order) > _MOST_POINTS:
         order = order[np.linspace(0, len(order) - 1, _MOST_POINTS).astype(int)]
     x, flag = np.arange(len(order)), column.flag[order]
@@ -245,6 +250,10 @@ def draw_reclip(reclip: Any) -> Markup | None:
         ax = figure.subplots()
         reclip.plot(ax)
         text = svg(figure, "Reclip test: restored against true distance", "reclip")
-    for fixed, name in (("#4d4d4d", "soft"), ("#ededed", "line"), ("#cccccc", "line")):
-        text = Markup(text.replace(fixed, f"var(--{name})"))
-    return Markup(text.replace("fill: #ffffff", "fill: var(--paper)"))
+    return Markup(re.sub(r"#([0-9a-f]{2})\1\1\b", _grey, text))
+
+
+def _grey(found: re.Match[str]) -> str:
+    """Return the colour of the page for a fixed grey: paper, lines or words."""
+    light = int(found[1], 16)
+    return f"var(--{'paper' if light == 255 else 'line' if light > 160 else 'soft'})"

@@ -16,6 +16,7 @@ from declip.io.frames import values_and_labels
 __all__ = ["FLAGS", "Column", "View"]
 
 FLAGS = ("exact", "restored", "filled", "undetermined")
+FLAGS_BY_FATE = ("undetermined",), ("restored", "filled")
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,15 +117,21 @@ class View:
         return sorted(shown)
 
     def undetermined(self, axis: str) -> list[str]:
-        """Return names of the rows or columns of which at least one cell is undetermined."""
+        """Return names of the rows or columns none of whose hidden cells is determined."""
+        names, size = (
+            (self.row_names, self.shape[0]) if axis == "row" else (self.col_names, self.shape[1])
+        )
+        lost, told = (self._count(flags, axis, size) for flags in FLAGS_BY_FATE)
+        return [names[k] for k in np.flatnonzero((lost > 0) & (told == 0))]
+
+    def _count(self, flags: tuple[str, ...], axis: str, size: int) -> NDArray:
+        """Return how many cells of each row or column have one of some flags."""
+        there = np.isin(np.asarray(self.flags).astype(str), flags)
         if self.sparse:
-            at = (self.values.row, self.values.col)[int(axis == "column")]
-            which = np.unique(at[np.asarray(self.flags).astype(str) == "undetermined"])
-            names = self.row_names if axis == "row" else self.col_names
-            return [names[k] for k in which]
-        there = (np.asarray(self.flags).astype(str) == "undetermined").any(axis=int(axis == "row"))
-        names = self.row_names if axis == "row" else self.col_names
-        return [names[k] for k in np.flatnonzero(there)]
+            return np.bincount(
+                (self.values.row if axis == "row" else self.values.col)[there], minlength=size
+            )
+        return there.sum(axis=int(axis == "row"))
 
 
 def _names(labels: NDArray | None, size: int) -> list[str]:
