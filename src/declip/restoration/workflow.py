@@ -13,6 +13,7 @@ from sklearn.base import clone
 
 from declip.detect import detect_limits
 from declip.intervals import Intervals
+from declip.restoration.bounds import Bounds
 from declip.restoration.candidates import METHODS, Candidate, Laws
 from declip.restoration.cells import (
     FLAGS,
@@ -44,6 +45,7 @@ def restore(
     alpha: float | None = None,
     scale: str = "auto",
     log: Any = False,
+    between: tuple[Any, Any] | None = None,
     tol: float = 0.0,
     coverage: float = 0.9,
     budget: float = 8.0,
@@ -78,6 +80,10 @@ def restore(
     log : bool, or labels or numbers of columns, default=False
         Columns to be restored in logarithms, such as concentrations; their limits go along. The
         values are then geometric means.
+    between : pair of None, number, array-like or mapping, default=None
+        Lowest and highest value that the truth can have, such as ``(0, 100)`` for percentages;
+        nothing is restored or filled beyond. (``ceiling`` and ``floor`` say where the table stops,
+        which the truth does not.)
     tol : float, default=0.0
         A value within this distance of its limit counts as clipped.
     coverage : float, default=0.9
@@ -120,6 +126,7 @@ def restore(
     settings = Settings(
         *(method, n_components, alpha, scale, log),
         *(coverage, budget, random_state, n_jobs),
+        bounds=Bounds.of(between, intervals),
     )
     with _progress(budget, progress) as tick:
         choice, scaling, scaled = choose(intervals, settings, tick)
@@ -127,12 +134,11 @@ def restore(
         laws = Laws(fitted(_final(choice.candidate), scaled), scaled)
         determined = Determined.of(intervals)
         kept = kept_columns(choice.reclip, intervals.shape[1])
+        sure = determined, settings.bounds
         block = Block.joined(
             Block.exact(intervals),
-            restored_cells(intervals, laws, scaling, choice.hazards, coverage, kept, determined),
-            filled_cells(
-                *packing.missing(intervals), laws, scaling, choice.filled_reach, determined
-            ),
+            restored_cells(intervals, laws, scaling, choice.hazards, coverage, kept, *sure),
+            filled_cells(*packing.missing(intervals), laws, scaling, choice.filled_reach, *sure),
         )
     at = block.rows, block.cols
     n_restored = int((block.flag == "restored").sum())
