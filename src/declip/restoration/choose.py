@@ -237,7 +237,7 @@ def choose(
     criterion = "reclip" if search.levels else "held_out"
     best = min(judged, key=lambda c: c.scores.get(criterion, np.inf))
     choice = Choice(best, candidates)
-    choice.complete = len(judged) == len(methods)
+    choice.complete = len(judged) == len(methods) or not search.splits
     if search.levels:
         seen = observed[id(best)]
         choice.hazards = search.hazards(seen)
