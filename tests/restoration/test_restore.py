@@ -264,3 +264,18 @@ def test_wrong_arguments_are_named(clipped, wrong, message):
 def test_the_function_is_found_beside_its_package():
     package = import_module("declip.restoration")
     assert declip.restore is package.restore
+
+
+def test_cells_known_to_lie_in_a_range_are_put_inside_it(clipped):
+    truth = clipped[0]
+    lower, upper = np.where(truth > 0.5, 0.5, truth), np.where(truth > 0.5, 1.5, truth)
+    upper = np.where(truth > 1.5, 9.0, upper)
+    r = restore(Intervals.from_bounds(lower, upper), **FAST)
+    open_ = lower < upper
+    assert ((r.table > lower) & (r.table < upper))[open_].all()
+    assert (r.flags[open_] == "restored").all()
+
+
+def test_a_table_of_limits_alone_is_refused():
+    with pytest.raises(ValueError, match="All 20 observed cells are clipped"):
+        restore(np.ones((5, 4)), ceiling=1)

@@ -134,7 +134,7 @@ def _fitted_cells(
         warnings.simplefilter("ignore", UserWarning)
         estimator.fit(shown)
     if restoring and isinstance(estimator, BayesCMC):
-        return estimator._model().expected(cells.rows, cells.cols, *bounds)
+        return estimator._model().expected(cells.rows, cells.cols, bounds[0], bounds[1])
     x = estimator.predict(cells.rows, cells.cols)
     scale = getattr(estimator, "scale_", 0.0) if restoring else 0.0
     # x - loss'(x): the nearest point of the interval, or the mean of the censored normal law

@@ -117,8 +117,9 @@ def restored_cells(
         np.clip(bounds.clip(scaling.back(x, cols), cols), lower, upper)
         for x in (tails.quantile(-reach), tails.mean())
     )
-    stays = kept[cols] | ~determined.cols[cols]
-    value = np.where(stays & ~_ranged(lower, upper), limit, value)
+    ranged = np.isfinite(lower) & np.isfinite(upper)  # needs no looking beyond
+    stays = ~ranged & (kept[cols] | ~determined.cols[cols])
+    value = np.where(stays, limit, value)
     told = determined.cols[cols]
     low = np.where(np.isneginf(lower) & told, np.minimum(far, value), lower)
     high = np.where(np.isposinf(upper) & told, np.maximum(far, value), upper)
@@ -151,7 +152,3 @@ def filled_cells(
     )
     flag = np.where(known, "filled", "undetermined").astype("<U12")
     return Block(rows, cols, value, low, high, flag)
-
-
-def _ranged(lower: NDArray, upper: NDArray) -> NDArray[np.bool_]:
-    return np.isfinite(lower) & np.isfinite(upper)

@@ -28,7 +28,7 @@ from declip.restoration.packing import Packing
 from declip.restoration.page import NAMES
 from declip.restoration.result import Restoration
 from declip.scaling import SCALES
-from declip.validation import check_choice, check_rank, named
+from declip.validation import check_choice, check_rank, check_some_exact, named
 
 __all__ = ["restore"]
 
@@ -118,6 +118,7 @@ def restore(
     check_choice("scale", scale, ("auto", *SCALES))
     _check_numbers(coverage, budget)
     intervals = _read(X, ceiling, floor, tol)
+    check_some_exact(*intervals.triplets()[2:])
     if n_components is not None:
         check_rank(n_components, intervals.shape)
     packing = Packing.of(X, intervals)
@@ -215,11 +216,13 @@ def _warnings(
             yield f"No value is at a limit, but the ends of the table look clipped. {proposal}"
     if not choice.complete:
         yield "The budget was spent before all methods were compared: a larger budget= may help."
-    if intervals.n_open and choice.reclip is None:
+    side = intervals.by_row
+    clipped = np.isinf(side.lower).any() or np.isinf(side.upper).any()
+    if clipped and choice.reclip is None:
         yield "Too few exact cells for a reclip test: all clipped cells were left at their limits."
-    elif intervals.n_open and kept.all():
+    elif clipped and kept.all():
         yield "The reclip test shows no gain over leaving cells at their limits: they were kept."
-    elif intervals.n_open and kept.any():
+    elif clipped and kept.any():
         names = named("column", np.flatnonzero(kept), intervals.col_labels)
         yield f"{names} kept at the limit: restoring shows no gain there."
     for axis, told, labels in (
