@@ -8,7 +8,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 
-from declip import FroCMC, Intervals, reclip_test
+from declip import BayesCMC, FroCMC, Intervals, reclip_test
 from declip.reclip import LEFT, RESTORED, reclip
 
 mpl.use("Agg")
@@ -180,3 +180,12 @@ def test_plot_draws_every_treatment():
     found = reclip_test(low_rank(noise=0.3), estimator=fro())
     labels = [text.get_text() for text in found.plot().get_legend().get_texts()]
     assert any("taken as missing" in label for label in labels)
+
+
+def test_the_bayesian_estimator_is_judged_by_its_expected_values():
+    X = low_rank(noise=0.3)
+    model = BayesCMC(2, n_samples=40, burn_in=40, chains=1, random_state=0)
+    found = reclip_test(X, estimator=model, quantiles=[0.8])
+    assert found.gain > 0.4
+    cells = found.as_dict("cells")
+    assert (cells[RESTORED] >= cells["limit"]).all()

@@ -159,6 +159,27 @@ def test_predict_is_in_the_units_of_the_table(clipped, restored):
 # Do no harm.
 
 
+def test_nothing_is_restored_or_filled_beyond_what_the_truth_can_be(clipped, restored):
+    _, X, ceiling = clipped
+    high = ceiling + 0.2
+    r = restore(X, ceiling, between=(None, high), **FAST)
+    assert (r.table <= high + 1e-9).all()
+    assert (r.upper <= high + 1e-9).all()
+    at = X == ceiling
+    assert (r.table[at] < np.minimum(restored.table, high)[at] + 1e-9).all()
+
+
+def test_a_limit_that_the_truth_cannot_pass_is_the_truth(clipped):
+    _, X, ceiling = clipped
+    r = restore(X, ceiling, between=(None, ceiling), **FAST)
+    assert_array_equal(r.table[X == ceiling], X[X == ceiling])
+
+
+def test_bounds_inside_the_table_are_refused(clipped):
+    with pytest.raises(ValueError, match="beyond the bounds of between="):
+        restore(clipped[1], clipped[2], between=(None, -1.0), **FAST)
+
+
 def test_limits_are_kept_where_the_truth_lies_at_them():
     rng = np.random.default_rng(0)
     X = np.minimum(rng.uniform(size=(400, 4)), 0.5)
@@ -243,3 +264,18 @@ def test_wrong_arguments_are_named(clipped, wrong, message):
 def test_the_function_is_found_beside_its_package():
     package = import_module("declip.restoration")
     assert declip.restore is package.restore
+
+
+def test_cells_known_to_lie_in_a_range_are_put_inside_it(clipped):
+    truth = clipped[0]
+    lower, upper = np.where(truth > 0.5, 0.5, truth), np.where(truth > 0.5, 1.5, truth)
+    upper = np.where(truth > 1.5, 9.0, upper)
+    r = restore(Intervals.from_bounds(lower, upper), **FAST)
+    open_ = lower < upper
+    assert ((r.table > lower) & (r.table < upper))[open_].all()
+    assert (r.flags[open_] == "restored").all()
+
+
+def test_a_table_of_limits_alone_is_refused():
+    with pytest.raises(ValueError, match="All 20 observed cells are clipped"):
+        restore(np.ones((5, 4)), ceiling=1)

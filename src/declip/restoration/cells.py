@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from declip.intervals import Intervals, face_value
 from declip.reclip import LEFT, RESTORED, ReclipResult
 from declip.restoration.bands import Hazards
+from declip.restoration.bounds import Bounds
 from declip.restoration.candidates import Laws
 from declip.restoration.tails import Tails
 from declip.scaling import Scaling
@@ -97,6 +98,7 @@ def restored_cells(
     coverage: float,
     kept: NDArray[np.bool_],
     determined: Determined,
+    bounds: Bounds,
 ) -> Block:
     """Return the clipped cells: their expected values beyond the limit, or the limit itself."""
     side, scaled = intervals.by_row, laws.intervals.by_row
@@ -108,12 +110,16 @@ def restored_cells(
     reach = -np.log1p(-coverage)
     if hazards is not None:
         tails, reach = hazards.bend(tails, cols), hazards.reach
+    tails = tails.no_further(*(scaling.forward(end, cols) for end in bounds.at(cols)))
     lower, upper = side.lower.astype(np.float64), side.upper.astype(np.float64)
     limit = face_value(lower, upper)
-    far = np.clip(scaling.back(tails.quantile(-reach), cols), lower, upper)
-    value = np.clip(scaling.back(tails.mean(), cols), lower, upper)
-    stays = kept[cols] | ~determined.cols[cols]
-    value = np.where(stays & ~_ranged(lower, upper), limit, value)
+    far, value = (
+        np.clip(bounds.clip(scaling.back(x, cols), cols), lower, upper)
+        for x in (tails.quantile(-reach), tails.mean())
+    )
+    ranged = np.isfinite(lower) & np.isfinite(upper)  # needs no looking beyond
+    stays = ~ranged & (kept[cols] | ~determined.cols[cols])
+    value = np.where(stays, limit, value)
     told = determined.cols[cols]
     low = np.where(np.isneginf(lower) & told, np.minimum(far, value), lower)
     high = np.where(np.isposinf(upper) & told, np.maximum(far, value), upper)
@@ -129,6 +135,7 @@ def filled_cells(
     scaling: Scaling,
     reach: float,
     determined: Determined,
+    bounds: Bounds,
 ) -> Block:
     """Return missing cells: predicted, or at the location of their column if undetermined.
 
@@ -139,10 +146,9 @@ def filled_cells(
     if known.any():
         centre[known], spread[known] = laws.at(rows[known], cols[known])
     centre[~determined.seen[cols]] = np.nan
-    low, value, high = (scaling.back(centre + step * spread, cols) for step in (-reach, 0.0, reach))
+    low, value, high = (
+        bounds.clip(scaling.back(centre + step * spread, cols), cols)
+        for step in (-reach, 0.0, reach)
+    )
     flag = np.where(known, "filled", "undetermined").astype("<U12")
     return Block(rows, cols, value, low, high, flag)
-
-
-def _ranged(lower: NDArray, upper: NDArray) -> NDArray[np.bool_]:
-    return np.isfinite(lower) & np.isfinite(upper)

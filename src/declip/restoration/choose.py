@@ -20,6 +20,7 @@ from declip.model_selection import EntrySearchCV, EntryShuffleSplit, HeldOutCell
 from declip.model_selection.splits import keep_cells
 from declip.reclip import LEFT, RESTORED, Reclipped, ReclipResult, Trial, reclip
 from declip.restoration.bands import Hazards, Observation, calibrated
+from declip.restoration.bounds import Bounds
 from declip.restoration.candidates import METHODS, Candidate, Laws, grid, untuned
 from declip.restoration.tails import Tails
 from declip.scaling import Scaling
@@ -48,6 +49,7 @@ class Settings:
     budget: float = 10.0
     seed: int = 0
     n_jobs: int | None = None
+    bounds: Bounds = field(default_factory=Bounds)
 
     @property
     def ratings(self) -> bool:
@@ -81,9 +83,10 @@ class Level:
         tails = Tails.of(lower, upper, centre, spread)
         return Observation(cells.cols, tails, value, cells.censored)
 
-    def trial(self, seen: Observation, hazards: Hazards) -> Trial:
+    def trial(self, seen: Observation, hazards: Hazards, bounds: Bounds) -> Trial:
         """Return the restored cells, as values that the table could hold, and those left."""
-        cap = self.scaling.forward(self.cells.real_limit, self.cells.cols)
+        reach = bounds.clip(self.cells.real_limit, self.cells.cols)
+        cap = self.scaling.forward(reach, self.cells.cols)
         restored = hazards.bend(seen.tails, seen.cols).mean(cap)
         estimate = self.cells.within_reach(self.scaling.back(restored, seen.cols))
         return Trial(self.quantile, self.cells, {RESTORED: estimate, LEFT: self.cells.limit})
@@ -188,7 +191,8 @@ class _Search:
         return Hazards.of(seen, self.intervals.shape[1], self.settings.coverage)
 
     def result(self, seen: Sequence[Observation], hazards: Hazards) -> ReclipResult:
-        trials = [level.trial(s, hazards) for level, s in zip(self.levels, seen, strict=True)]
+        pairs = zip(self.levels, seen, strict=True)
+        trials = [level.trial(s, hazards, self.settings.bounds) for level, s in pairs]
         spread = Scaling.of(self.intervals, "columns").units.scale
         return ReclipResult(trials, spread, self.intervals.col_labels)
 
@@ -233,7 +237,7 @@ def choose(
     criterion = "reclip" if search.levels else "held_out"
     best = min(judged, key=lambda c: c.scores.get(criterion, np.inf))
     choice = Choice(best, candidates)
-    choice.complete = len(judged) == len(methods)
+    choice.complete = len(judged) == len(methods) or not search.splits
     if search.levels:
         seen = observed[id(best)]
         choice.hazards = search.hazards(seen)

@@ -61,6 +61,11 @@ class Tails:
         near, far = np.where(sign > 0, lower, -upper), np.where(sign > 0, upper, -lower)
         return cls(sign, near, far, sign * centre, spread, np.ones(len(sign)))
 
+    def no_further(self, low: NDArray, high: NDArray) -> Tails:
+        """Return the laws of cells that are also known to lie between bounds."""
+        bound = np.where(self.sign > 0, high, -low)
+        return replace(self, far=np.maximum(np.minimum(self.far, bound), self.limit))
+
     def with_hazard(self, hazard: NDArray | float) -> Tails:
         """Return the laws with other tails."""
         return replace(self, hazard=np.broadcast_to(np.float64(hazard), self.sign.shape))
@@ -114,8 +119,8 @@ class Tails:
         if not np.isfinite(far).any():
             return tail
         beyond = np.minimum(log_ndtr((centre - far) / spread) - tail, 0.0)
-        with np.errstate(divide="ignore"):
-            return tail + np.log(-np.expm1(beyond))
+        # no mass at all in double precision: as if it all lay at the far end
+        return tail + np.log(np.maximum(-np.expm1(beyond), np.finfo(np.float64).tiny))
 
     def _mean_up_to(self, end: NDArray) -> NDArray[np.float64]:
         """Return limit + the integral of S^h from the limit to ``end``, by Gauss-Legendre nodes."""

@@ -13,6 +13,7 @@ from sklearn.base import clone
 
 from declip.detect import detect_limits
 from declip.intervals import Intervals
+from declip.restoration.bounds import Bounds
 from declip.restoration.candidates import METHODS, Candidate, Laws
 from declip.restoration.cells import (
     FLAGS,
@@ -27,7 +28,7 @@ from declip.restoration.packing import Packing
 from declip.restoration.page import NAMES
 from declip.restoration.result import Restoration
 from declip.scaling import SCALES
-from declip.validation import check_choice, check_rank, name_some
+from declip.validation import check_choice, check_rank, check_some_exact, name_some
 
 __all__ = ["restore"]
 
@@ -44,6 +45,7 @@ def restore(
     alpha: float | None = None,
     scale: str = "auto",
     log: Any = False,
+    between: tuple[Any, Any] | None = None,
     tol: float = 0.0,
     coverage: float = 0.9,
     budget: float = 8.0,
@@ -78,6 +80,10 @@ def restore(
     log : bool, or labels or numbers of columns, default=False
         Columns to be restored in logarithms, such as concentrations; their limits go along. The
         values are then geometric means.
+    between : pair of None, number, array-like or mapping, default=None
+        Lowest and highest value that the truth can have, such as ``(0, 100)`` for percentages;
+        nothing is restored or filled beyond. (``ceiling`` and ``floor`` say where the table stops,
+        which the truth does not.)
     tol : float, default=0.0
         A value within this distance of its limit counts as clipped.
     coverage : float, default=0.9
@@ -112,6 +118,7 @@ def restore(
     check_choice("scale", scale, ("auto", *SCALES))
     _check_numbers(coverage, budget)
     intervals = _read(X, ceiling, floor, tol)
+    check_some_exact(*intervals.triplets()[2:])
     if n_components is not None:
         check_rank(n_components, intervals.shape)
     packing = Packing.of(X, intervals)
@@ -120,6 +127,7 @@ def restore(
     settings = Settings(
         *(method, n_components, alpha, scale, log),
         *(coverage, budget, random_state, n_jobs),
+        bounds=Bounds.of(between, intervals),
     )
     with _progress(budget, progress) as tick:
         choice, scaling, scaled = choose(intervals, settings, tick)
@@ -127,12 +135,11 @@ def restore(
         laws = Laws(fitted(_final(choice.candidate), scaled), scaled)
         determined = Determined.of(intervals)
         kept = kept_columns(choice.reclip, intervals.shape[1])
+        sure = determined, settings.bounds
         block = Block.joined(
             Block.exact(intervals),
-            restored_cells(intervals, laws, scaling, choice.hazards, coverage, kept, determined),
-            filled_cells(
-                *packing.missing(intervals), laws, scaling, choice.filled_reach, determined
-            ),
+            restored_cells(intervals, laws, scaling, choice.hazards, coverage, kept, *sure),
+            filled_cells(*packing.missing(intervals), laws, scaling, choice.filled_reach, *sure),
         )
     at = block.rows, block.cols
     n_restored = int((block.flag == "restored").sum())
@@ -209,11 +216,13 @@ def _warnings(
             yield f"No value is at a limit, but the ends of the table look clipped. {proposal}"
     if not choice.complete:
         yield "The budget was spent before all methods were compared: a larger budget= may help."
-    if intervals.n_open and choice.reclip is None:
+    side = intervals.by_row
+    clipped = np.isinf(side.lower).any() or np.isinf(side.upper).any()
+    if clipped and choice.reclip is None:
         yield "Too few exact cells for a reclip test: all clipped cells were left at their limits."
-    elif intervals.n_open and kept.all():
+    elif clipped and kept.all():
         yield "The reclip test shows no gain over leaving cells at their limits: they were kept."
-    elif intervals.n_open and kept.any():
+    elif clipped and kept.any():
         names = name_some("column", np.flatnonzero(kept), intervals.col_labels)
         yield f"{names} kept at the limit: restoring shows no gain there."
     for axis, told, labels in (
