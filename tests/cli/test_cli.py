@@ -7,6 +7,7 @@ import sys
 import numpy as np
 import polars as pl
 import pytest
+from tests.io.test_mutations import mutate
 
 import declip
 from declip import read_table, write_table
@@ -239,3 +240,18 @@ def test_warnings_of_the_work_become_notes(tmp_path, capsys):
     assert code == 0
     assert all(line.startswith("note: ") for line in err.splitlines())
     assert "Traceback" not in out
+
+
+def test_degenerate_tables_and_mutated_files_are_one_line_at_most(tmp_path, capsys):
+    rng, path = np.random.default_rng(0), tmp_path / "t.csv"
+    pool = ["1", "2", "<1", ">3", "NA", "1-2", "0", "-1", "1e10", "1e-8", "2.5", "7"]
+    codes = []
+    for k in range(100):
+        n, m = rng.integers(1, 9), rng.integers(1, 6)
+        lines = [",".join([f"r{i}", *rng.choice(pool, m)]) for i in range(n)]
+        text = "\n".join([",".join(["id", *(f"c{j}" for j in range(m))]), *lines]).encode()
+        path.write_bytes(text if k % 2 else mutate(text, rng))
+        code, _, err = run(capsys, "check", path, "--json")
+        assert err.count("\n") == code
+        codes.append(code)
+    assert set(codes) == {0, 1}
