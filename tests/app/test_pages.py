@@ -123,7 +123,7 @@ def test_names_are_made_harmless(name, safe):
 
 def test_no_name_from_the_user_is_used_as_a_path(page):
     jobs = page.app.state.jobs
-    for name in ("../x.csv", "/tmp/x.csv", "..\\x.csv", "%2e%2e%2fx.csv"):
+    for name in ("../x.csv", "/etc/x.csv", "..\\x.csv", "%2e%2e%2fx.csv"):
         key = upload(page, name=name).json()["key"]
         folder = jobs.get(key).folder
         assert folder.parent == jobs.folder
