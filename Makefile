@@ -13,8 +13,8 @@ NATIVE := pyproject.toml CMakeLists.txt $(wildcard src/declip/kernels/*.cpp src/
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' Makefile
 
-demo: $(VENV)/.installed-run ## restore a clipped matrix and show the result
-	$(BIN)/python -m declip.demo
+demo: $(VENV)/.installed-run ## restore a simulated assay table; leaves table, cells and report in declip-demo
+	$(BIN)/declip demo declip-demo
 
 test: $(VENV)/.installed-test ## run the fast tests and the examples in docstrings
 	$(BIN)/python -m pytest -m "not slow" $(ARGS)

@@ -298,3 +298,11 @@ def test_a_table_too_large_for_memory_is_refused_before_it_is_made():
     huge = Intervals.from_triplets([0], [0], [1.0], (1_000_000, 1_000_000))
     with pytest.raises(MemoryError, match="triplets"):
         huge.to_bounds()
+
+
+def test_other_bounds_for_the_same_cells(mixed):
+    _, _, lower, upper = mixed.triplets()
+    assert_same(mixed.with_bounds(lower, upper), mixed)
+    opened = mixed.with_bounds(np.full(len(mixed), -INF), upper)
+    assert opened.n_exact == 0
+    assert len(opened) == len(mixed)

@@ -1,13 +1,14 @@
-"""The main job on a small example: ``python -m declip.demo [folder]``.
+"""The main job on a small example: ``declip demo [folder]``.
 
 A simulated laboratory panel (`declip.datasets.load_assay`) has cells below the detection limit of
-their analyte, cells above its upper limit, and gaps. They are restored, compared with the truth,
-which a simulation knows, and drawn.
+their analyte, cells above its upper limit, and gaps. `run` writes it as a file with ``<`` and ``>``
+cells, restores that file as a user would, and compares with the truth, which a simulation knows.
 
-Concentrations multiply, so the table is low rank in logarithms, and the limits are taken to
-logarithms with it. The measurements are noisy, which calls for ``clipped="tobit"``. Offsets carry
-the level of each analyte; two factors and alpha = 0.1 are what ten-fold hiding of exact cells
-prefers (of 1 to 4 factors and alpha from 0.01 to 1), without a look at the truth.
+`main` is an illustration of one method on the same panel. Concentrations multiply, so the table is
+low rank in logarithms, and the limits are taken to logarithms with it. The measurements are noisy,
+which calls for ``clipped="tobit"``. Offsets carry the level of each analyte; two factors and
+alpha = 0.1 are what ten-fold hiding of exact cells prefers (of 1 to 4 factors and alpha from 0.01
+to 1), without a look at the truth.
 """
 
 from __future__ import annotations
@@ -21,10 +22,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+import declip
 from declip.datasets import Assay, load_assay
 from declip.estimators import FroCMC
+from declip.intervals import Intervals
+from declip.io import read_table, write_table
+from declip.report import write_cells, write_report
 
-__all__ = ["main", "restore_assay"]
+__all__ = ["main", "restore_assay", "run"]
 
 PICTURE = "declip-demo.png"
 _BELOW, _ABOVE = "#0072B2", "#D55E00"  # blue and vermilion of the palette of Okabe and Ito
@@ -51,6 +56,48 @@ class Restoration:
         """Return the root mean squared error of the logarithms at some cells."""
         ratio = values[cells] / self.assay.truth[cells]
         return float(np.sqrt(np.mean(np.log(ratio) ** 2)))
+
+
+def run(folder: Path, *, illustration: bool = False) -> dict[str, Path]:
+    """Restore the panel from a file, and leave table, list of cells and report in a folder."""
+    folder.mkdir(parents=True, exist_ok=True)
+    names = {"input": "assay.csv", "table": "assay-restored.csv", "cells": "assay-cells.csv"}
+    paths = {name: folder / file for name, file in names.items()}
+    paths["report"] = folder / "assay-report.html"
+    assay = load_assay()
+    write_table(_reported(assay), paths["input"], overwrite=True)
+    table = read_table(paths["input"])
+    result = declip.restore(table.intervals, log=True)
+    write_table(result.table, paths["table"], like=table, overwrite=True)
+    write_cells(result, paths["cells"], overwrite=True)
+    write_report(result, paths["report"], source=paths["input"], overwrite=True)
+    print(_story(assay, result))
+    if illustration:
+        paths["picture"] = folder / PICTURE
+        draw(restore_assay(), paths["picture"])
+    print("\n".join(f"{name:<9}{path.resolve()}" for name, path in paths.items()))
+    return paths
+
+
+def _reported(assay: Assay) -> Intervals:
+    """Return the panel as a laboratory reports it, with its labels."""
+    cells = Intervals.from_table(assay.table, assay.ceiling, assay.floor)
+    rows, cols = (np.array(x, dtype=object) for x in (assay.sample_ids, assay.analyte_names))
+    return Intervals(cells.shape, cells.by_row, rows, cols)
+
+
+def _story(assay: Assay, result: Any) -> str:
+    clipped = (assay.table == assay.floor) | (assay.table == assay.ceiling)
+    left, restored = (
+        np.exp(np.sqrt(np.mean(np.log(values[clipped] / assay.truth[clipped]) ** 2)))
+        for values in (assay.table, np.asarray(result.table))
+    )
+    return (
+        "A laboratory panel with cells such as <0.5 and >200. It is simulated, so the truth is "
+        f"known.\n\n{str(result).rstrip()}\n\n"
+        f"Typical factor between the {clipped.sum()} clipped cells and the truth: "
+        f"{left:.2f} left at the limit, {restored:.2f} restored.\n"
+    )
 
 
 def restore_assay() -> Restoration:

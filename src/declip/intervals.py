@@ -277,15 +277,18 @@ class Intervals:
             raise ValueError(f"clipped must be one of {CLIPPED_MODES}, got {clipped!r}")
         if clipped in ("hinge", "tobit") or self.n_open == 0:
             return self
-        rows, cols, lower, upper = self.triplets()
         if clipped == "missing":
-            kept = slice(0, self.n_exact)
-            rows, cols, lower = rows[kept], cols[kept], lower[kept]
-        else:
-            lower = face_value(lower, upper)
+            return self.keep(np.ones(self.n_exact, bool), np.zeros(self.n_open, bool))
+        _, _, lower, upper = self.triplets()
+        values = face_value(lower, upper)
+        return self.with_bounds(values, values)
+
+    def with_bounds(self, lower: NDArray, upper: NDArray) -> Intervals:
+        """Return the same cells with other bounds, given in the order of `triplets`."""
+        rows, cols, _, _ = self.triplets()
         order = _row_major(rows, cols, self.shape)
         by_row = Cells.from_sorted(
-            self.shape[0], rows[order], cols[order], lower[order], lower[order]
+            self.shape[0], rows[order], cols[order], lower[order], upper[order]
         )
         return replace(self, by_row=by_row)
 

@@ -1,6 +1,13 @@
 """User input turned into checked arrays, and every error about the user's data."""
 
-from declip.validation.cells import Bounds, Triplets, check_cells, check_selection, check_triplets
+from declip.validation.cells import (
+    Bounds,
+    Triplets,
+    check_cells,
+    check_positive,
+    check_selection,
+    check_triplets,
+)
 from declip.validation.coverage import name_some, warn_about_coverage, warn_nothing_clipped
 from declip.validation.limits import (
     Limit,
@@ -10,17 +17,28 @@ from declip.validation.limits import (
     resolve_limit,
 )
 from declip.validation.messages import warn_user
-from declip.validation.sizes import check_memory, check_rank, check_same_shape, free_memory
-from declip.validation.tables import check_bounds, table_to_triplets
+from declip.validation.sizes import (
+    check_choice,
+    check_memory,
+    check_quantiles,
+    check_rank,
+    check_same_shape,
+    free_memory,
+)
+from declip.validation.tables import backend_of, check_bounds, table_to_triplets
 
 __all__ = [
     "Bounds",
     "Limit",
     "Triplets",
     "apply_limits",
+    "backend_of",
     "check_bounds",
     "check_cells",
+    "check_choice",
     "check_memory",
+    "check_positive",
+    "check_quantiles",
     "check_rank",
     "check_same_shape",
     "check_selection",

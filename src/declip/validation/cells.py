@@ -179,6 +179,20 @@ def check_values(cells: Triplets) -> None:
     refuse_large(cells, values)
 
 
+def check_positive(
+    table: Any, rows: NDArray[Any], cols: NDArray[Any], values: NDArray[Any]
+) -> None:
+    """Refuse values that have no logarithm; ``table`` gives shape and labels."""
+    wrong = np.flatnonzero(values <= 0)
+    if wrong.size:
+        labels = table.row_labels, table.col_labels
+        cells = Triplets(rows, cols, values, table.shape, *labels)
+        raise ValueError(
+            f"{_count(wrong, 'cell')} no logarithm, first {where(cells, wrong[:1])} with "
+            f"{values[wrong[0]]:g}. Leave the column out of log=, or set a floor above zero."
+        )
+
+
 def refuse_large(cells: Triplets | Bounds, values: NDArray[Any]) -> NoReturn:
     """Raise the error about numbers that are too large to be squared and summed."""
     worst = int(np.argmax(np.abs(values)))

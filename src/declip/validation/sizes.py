@@ -34,6 +34,20 @@ def check_same_shape(
         )
 
 
+def check_choice(name: str, given: Any, allowed: tuple[str, ...]) -> None:
+    """Check that a word is one of those allowed."""
+    if given not in allowed:
+        raise ValueError(f"{name} must be one of {allowed}, got {given!r}")
+
+
+def check_quantiles(quantiles: Any) -> list[float]:
+    """Check that there are quantiles, each strictly between 0 and 1."""
+    found = [float(q) for q in np.atleast_1d(np.asarray(quantiles, float))]
+    if not found or not all(0 < q < 1 for q in found):
+        raise ValueError(f"quantiles must lie between 0 and 1, both excluded; got {quantiles!r}.")
+    return found
+
+
 def check_memory(shape: tuple[int, ...], dtype: DTypeLike, what: str, remedy: str) -> None:
     """Refuse an array that cannot fit in memory, before it is allocated.
 

@@ -111,6 +111,12 @@ def as_table(X: Any, name: str = "X", estimator: Any = None) -> Table:
     return Table(values, table.row_labels, table.col_labels)
 
 
+def backend_of(X: Any) -> Any:
+    """Return the library of a data frame, None for any other table."""
+    frame = nw.from_native(X, eager_only=True, pass_through=True)
+    return nw.get_native_namespace(frame) if isinstance(frame, nw.DataFrame) else None
+
+
 def _dense_cells(X: Any, estimator: Any) -> Triplets:
     table = as_table(X, estimator=estimator)
     observed = ~np.isnan(table.values)

@@ -1,0 +1,219 @@
+"""The addresses of the page, and the guards before them.
+
+Other sites that the user visits must not reach it: the Host header must be a loopback name (against
+rebinding of names), and every change needs the page's own secret, which other sites cannot read.
+"""
+
+from __future__ import annotations
+
+import hmac
+import json
+import secrets
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from importlib import resources
+from typing import Any
+
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.middleware.base import BaseHTTPMiddleware
+from starlette.middleware.trustedhost import TrustedHostMiddleware
+from starlette.requests import Request
+from starlette.responses import FileResponse, HTMLResponse, JSONResponse, Response
+from starlette.routing import Route
+
+from declip.app.jobs import Job, Jobs
+
+__all__ = ["make_app"]
+
+_HOSTS = ["127.0.0.1", "localhost"]
+_POLICY = (
+    "default-src 'none'; script-src 'nonce-{nonce}'; style-src 'nonce-{nonce}'; "
+    "connect-src 'self'; "
+    "frame-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+_SAFE = {
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cache-Control": "no-store",
+}
+_DOWNLOADS = ("table", "flags", "report")
+
+
+def make_app(max_size: int = 100_000_000) -> Starlette:
+    """Return the page as an application; uploads beyond ``max_size`` bytes are refused."""
+    jobs = Jobs()
+
+    @asynccontextmanager
+    async def lifespan(_: Starlette) -> AsyncIterator[None]:
+        try:
+            yield
+        finally:
+            jobs.close()
+
+    routes = [
+        Route("/", _home),
+        Route("/upload", _upload, methods=["POST"]),
+        Route("/jobs/{key}/read", _read, methods=["POST"]),
+        Route("/jobs/{key}/restore", _restore, methods=["POST"]),
+        Route("/jobs/{key}", _status),
+        Route("/jobs/{key}/{kind}", _download),
+    ]
+    middleware = [
+        Middleware(TrustedHostMiddleware, allowed_hosts=_HOSTS, www_redirect=False),
+        Middleware(BaseHTTPMiddleware, dispatch=_guard),
+    ]
+    app = Starlette(
+        routes=routes,
+        middleware=middleware,
+        lifespan=lifespan,
+        exception_handlers={HTTPException: _refuse},
+    )
+    app.state.jobs, app.state.max_size = jobs, max_size
+    app.state.secret = secrets.token_urlsafe(32)
+    return app
+
+
+async def _guard(request: Request, call_next: Any) -> Response:
+    """Refuse changes without the secret, and add the headers of every answer."""
+    if request.method not in ("GET", "HEAD"):
+        given = request.headers.get("x-declip-secret", "")
+        if not hmac.compare_digest(given.encode(), request.app.state.secret.encode()):
+            return JSONResponse({"error": "this request did not come from the page"}, 403)
+    response: Response = await call_next(request)
+    for name, value in _SAFE.items():
+        response.headers.setdefault(name, value)
+    return response
+
+
+async def _refuse(request: Request, error: Exception) -> Response:
+    status = error.status_code if isinstance(error, HTTPException) else 500
+    detail = error.detail if isinstance(error, HTTPException) else "an error in declip"
+    return JSONResponse({"error": detail}, status)
+
+
+async def _home(request: Request) -> Response:
+    nonce = secrets.token_urlsafe(16)
+    page = resources.files("declip.app").joinpath("static", "page.html").read_text("utf-8")
+    settings = json.dumps(
+        {"secret": request.app.state.secret, "maxSize": request.app.state.max_size}
+    )
+    page = page.replace("{{nonce}}", nonce).replace("{{settings}}", settings)
+    return HTMLResponse(page, headers={"Content-Security-Policy": _POLICY.format(nonce=nonce)})
+
+
+async def _upload(request: Request) -> Response:
+    """Take the body as the file; the name comes beside it and is only ever shown."""
+    most = request.app.state.max_size
+    too_large = f"the file is larger than {most / 1e6:g} MB; start declip app with --max-size"
+    if int(request.headers.get("content-length") or 0) > most:
+        raise HTTPException(413, too_large)
+    try:
+        key, job = request.app.state.jobs.new(request.query_params.get("name", ""))
+    except ValueError as error:
+        raise HTTPException(415, str(error)) from error
+    size = 0
+    with job.upload.open("wb") as file:
+        async for chunk in request.stream():
+            size += len(chunk)
+            if size > most:
+                break
+            file.write(chunk)
+    if size > most:
+        job.upload.unlink()
+        raise HTTPException(413, too_large)
+    return await _looked_at(request, key, job, {})
+
+
+async def _read(request: Request) -> Response:
+    job = _job(request)
+    if job.state == "running":
+        raise HTTPException(409, "it is being restored")
+    return await _looked_at(request, request.path_params["key"], job, _limits(await _json(request)))
+
+
+async def _looked_at(request: Request, key: str, job: Job, limits: dict[str, Any]) -> Response:
+    try:
+        await run_in_threadpool(job.read, **limits)
+        job.state, job.message = "read", ""
+    except (ValueError, TypeError, MemoryError, OSError) as error:
+        job.table, job.state = None, "unread"
+        job.message = request.app.state.jobs.explain(error, job)
+    return JSONResponse({"key": key, **job.status()})
+
+
+async def _restore(request: Request) -> Response:
+    job = _job(request)
+    if job.state == "running" or job.table is None:
+        raise HTTPException(409, "it is being restored" if job.table else "read the file first")
+    options = _options(await _json(request))
+    request.app.state.jobs.run(job, lambda: job.restore(**options))
+    return JSONResponse(job.status(), 202)
+
+
+async def _status(request: Request) -> Response:
+    return JSONResponse(_job(request).status())
+
+
+async def _download(request: Request) -> Response:
+    job, kind = _job(request), request.path_params["kind"]
+    if kind not in _DOWNLOADS or job.state != "done":
+        raise HTTPException(404, "there is no such result")
+    stem = job.name.removesuffix(job.suffix)
+    names = {
+        "table": f"{stem}-restored{job.suffix}",
+        "flags": f"{stem}-cells.csv",
+        "report": f"{stem}-report.html",
+    }
+    shown = kind == "report" and "download" not in request.query_params
+    return FileResponse(
+        job.output(kind),
+        filename=names[kind],
+        content_disposition_type="inline" if shown else "attachment",
+    )
+
+
+def _job(request: Request) -> Job:
+    job: Job | None = request.app.state.jobs.get(request.path_params["key"])
+    if job is None:
+        raise HTTPException(404, "there is no such table; drop the file again")
+    return job
+
+
+async def _json(request: Request) -> dict[str, Any]:
+    try:
+        given = json.loads(await request.body() or b"{}")
+    except ValueError as error:
+        raise HTTPException(400, "this is not JSON") from error
+    if not isinstance(given, dict):
+        raise HTTPException(400, "an object is needed")
+    return given
+
+
+def _limits(given: dict[str, Any]) -> dict[str, Any]:
+    """Return ceiling and floor: a number, ``{column: number}``, or None."""
+    sides = {}
+    for side in ("ceiling", "floor"):
+        limit = given.get(side)
+        numbers = limit.values() if isinstance(limit, dict) else [limit]
+        if limit is not None and not all(_is_number(number) for number in numbers):
+            raise HTTPException(400, f"{side} must be a number, or one for each column")
+        sides[side] = limit or (limit if limit == 0 else None)
+    return sides
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _options(given: dict[str, Any]) -> dict[str, Any]:
+    options: dict[str, Any] = {}
+    if isinstance(given.get("log"), bool):
+        options["log"] = given["log"]
+    if _is_number(given.get("budget")) and 0 < given["budget"] <= 3600:
+        options["budget"] = float(given["budget"])
+    return options

@@ -1,0 +1,69 @@
+"""The one exception about files, and the words of its messages."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from polars.exceptions import PanicException, PolarsError
+
+__all__ = ["TableFileError", "about_file", "shown"]
+
+_LONGEST = 60  # characters of a cell or of a foreign message that are quoted
+
+
+class TableFileError(ValueError):
+    """A file cannot be read as a table, or a table cannot be written to it.
+
+    The message is one line that names the file and, where there is one, the line and the column.
+
+    Attributes
+    ----------
+    path : Path
+        The file.
+    place : str or None
+        Where in it, such as ``line 7``.
+    column : str or None
+        Header of the column.
+    """
+
+    def __init__(
+        self, path: Path | str, message: str, place: str | None = None, column: str | None = None
+    ) -> None:
+        where = [
+            one_line(str(path)),
+            *([place] if place else []),
+            *([f"column {shown(column)}"] if column is not None else []),
+        ]
+        super().__init__(f"{', '.join(where)}: {one_line(message)}")
+        self.path, self.place, self.column = Path(path), place, column
+
+
+def one_line(text: str) -> str:
+    """Return a text without line breaks and other characters that a terminal would obey."""
+    return "".join(c if c.isprintable() else " " for c in " ".join(text.split()))
+
+
+def shown(cell: Any) -> str:
+    """Return a cell, quoted, cut if it is long."""
+    text = str(cell)
+    return repr(text if len(text) <= _LONGEST else text[: _LONGEST - 3] + "...")
+
+
+@contextmanager
+def about_file(path: Path, what: str) -> Iterator[None]:
+    """Turn what a reading or writing library raises into a `TableFileError`."""
+    try:
+        yield
+    except TableFileError:
+        raise
+    except MemoryError as error:
+        raise TableFileError(path, f"{what}: there is too little memory for it") from error
+    except OSError as error:
+        raise TableFileError(path, f"{what}: {error.strerror or error}") from error
+    except (PolarsError, PanicException, Exception) as error:
+        first = next((line for line in str(error).splitlines() if line.strip()), "")
+        message = one_line(first) or type(error).__name__
+        raise TableFileError(path, f"{what}: {message[:200]}") from error

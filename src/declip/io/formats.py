@@ -1,0 +1,109 @@
+"""What is known, or asked for, about the form of a table in a file."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import polars as pl
+
+from declip.intervals import Intervals
+from declip.io.errors import TableFileError, shown
+
+__all__ = ["KINDS", "Kind", "Layout", "TableFile", "TableFormat", "kind_of"]
+
+Kind = Literal["csv", "parquet", "excel", "npz", "mtx"]
+Layout = Literal["wide", "long"]
+
+KINDS: dict[str, Kind] = {
+    ".csv": "csv",
+    ".tsv": "csv",
+    ".tab": "csv",
+    ".txt": "csv",
+    ".data": "csv",
+    ".parquet": "parquet",
+    ".pq": "parquet",
+    ".xlsx": "excel",
+    ".npz": "npz",
+    ".mtx": "mtx",
+}
+
+
+@dataclass(frozen=True)
+class TableFormat:
+    """The form of a table in a file; None stands for what has not been settled.
+
+    Attributes
+    ----------
+    kind : {"csv", "parquet", "excel", "npz", "mtx"}
+        Kind of file.
+    layout : {"wide", "long"} or None
+        One line a row of the table, or one line a cell.
+    separator, decimal : str or None
+        Between fields, and in numbers, of a text file.
+    encoding : str or None
+        Codec of a text file; ``"utf-8-sig"`` is UTF-8 with a byte order mark.
+    newline : str
+        End of a line of a text file.
+    header : bool or None
+        Whether the first line names the columns.
+    sheet : str or None
+        Sheet of an Excel file.
+    rows, columns, values : str or None
+        Headers of the columns that hold the row labels and, in a long table, the column labels
+        and the values. ``rows=None`` in a wide table: rows have no labels.
+    """
+
+    kind: Kind
+    layout: Layout | None = None
+    separator: str | None = None
+    decimal: str | None = None
+    encoding: str | None = None
+    newline: str = "\n"
+    header: bool | None = None
+    sheet: str | None = None
+    rows: str | None = None
+    columns: str | None = None
+    values: str | None = None
+
+
+def kind_of(path: Path) -> Kind:
+    """Return the kind of a file by the end of its name."""
+    kind = KINDS.get(path.suffix.lower())
+    if kind is None:
+        known = ", ".join(KINDS)
+        ending = shown(path.suffix) if path.suffix else "none"
+        raise TableFileError(path, f"the name must end in one of {known}; it ends in {ending}")
+    return kind
+
+
+@dataclass(frozen=True, eq=False)
+class TableFile:
+    """A table read from a file: its cells as intervals with labels, and the form of the file.
+
+    Attributes
+    ----------
+    path : Path
+        The file.
+    intervals : Intervals
+        The cells, with row and column labels.
+    format : TableFormat
+        The form of the file, every field of it settled: `write_table` gives it back.
+    aside : polars.DataFrame or None
+        Columns that are no part of the table (``ignore=``) and are written back as they were.
+    header : tuple of str
+        Headers in the order of the file.
+    """
+
+    path: Path
+    intervals: Intervals
+    format: TableFormat
+    aside: pl.DataFrame | None = None
+    header: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        form = (
+            f"{self.format.layout} {self.format.kind}" if self.format.layout else self.format.kind
+        )
+        return f"TableFile({self.path.name}, {form}, {self.intervals!r})"

@@ -1,0 +1,136 @@
+"""Text files of separated values: encoding, separator and lines found, fields left as text."""
+
+from __future__ import annotations
+
+import csv
+import io
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from declip.io.errors import TableFileError, about_file, shown
+from declip.io.formats import TableFormat
+from declip.io.sheet import Lines, Sheet
+
+__all__ = ["read_text"]
+
+_MARKS = (
+    (b"\xef\xbb\xbf", "utf-8-sig"),
+    (b"\xff\xfe\x00\x00", "utf-32"),
+    (b"\x00\x00\xfe\xff", "utf-32"),
+    (b"\xff\xfe", "utf-16"),
+    (b"\xfe\xff", "utf-16"),
+)
+_SEPARATORS = ",;\t|"
+_HEAD = 2**16  # bytes from which the separator is found
+
+
+def read_text(path: Path, wanted: TableFormat) -> Sheet:
+    """Read the records of a text file, each field as text, null where it is empty."""
+    with about_file(path, "cannot be read"):
+        data = path.read_bytes()
+    data, encoding = _as_utf8(path, data, wanted.encoding)
+    if not data or data.isspace():
+        raise TableFileError(path, "the file is empty")
+    newline = "\r\n" if b"\r\n" in data[:_HEAD] else "\n"
+    separator = wanted.separator or _find_separator(path, data)
+    if len(separator) != 1 or not separator.isascii() or separator in '"\r\n':
+        raise TableFileError(path, f"the separator must be one character; got {shown(separator)}")
+    fields = _records(path, data, separator)
+    done = replace(wanted, separator=separator, encoding=encoding, newline=newline)
+    return Sheet(path, *fields, unit="line", format=done)
+
+
+def _as_utf8(path: Path, data: bytes, encoding: str | None) -> tuple[bytes, str]:
+    """Return the text in UTF-8 without a byte order mark, and the encoding that it had."""
+    if encoding is None:
+        encoding = next((name for mark, name in _MARKS if data.startswith(mark)), None)
+    if encoding is None and b"\0" in data[:_HEAD]:
+        raise TableFileError(path, "this is not a text file (it holds zero bytes)")
+    if encoding is None and data.isascii():
+        return _unix_lines(data), "utf-8"
+    for codec in [encoding] if encoding else ["utf-8", "cp1252"]:
+        try:
+            text = data.decode(codec).removeprefix("\ufeff")
+        except LookupError:
+            raise TableFileError(path, f"there is no encoding {shown(codec)}") from None
+        except UnicodeError:
+            continue
+        return _unix_lines(text.encode()), codec
+    tried = encoding or "UTF-8 and Windows-1252"
+    raise TableFileError(path, f"the text is not {tried}: give its encoding")
+
+
+def _unix_lines(data: bytes) -> bytes:
+    return data if b"\n" in data else data.replace(b"\r", b"\n")
+
+
+def _find_separator(path: Path, data: bytes) -> str:
+    """Return the separator for which most lines of the head have as many fields as the first."""
+    lines = data[:_HEAD].decode(errors="ignore").splitlines(keepends=True)
+    if len(data) > _HEAD:
+        lines = lines[:-1] or lines
+
+    def agreement(separator: str) -> tuple[float, int]:
+        lengths = [len(record) for record in csv.reader(lines, delimiter=separator) if record]
+        same = sum(length == lengths[0] for length in lengths) / len(lengths)
+        return (same, lengths[0]) if lengths[0] > 1 else (0.0, 1)
+
+    with about_file(path, "cannot be read as separated values"):
+        return max(_SEPARATORS, key=agreement)
+
+
+def _records(path: Path, data: bytes, separator: str) -> tuple[pl.DataFrame, Lines]:
+    """Return the fields of all records that are not blank, and the line of each."""
+    body = data.lstrip(b"\r\n")
+    above = data[: len(data) - len(body)].count(b"\n")
+    if body.endswith((b"\n\n", b"\n\r\n")):
+        body = body.rstrip(b"\r\n")
+    n = _width(path, body, separator)
+    frame = _parsed(path, body, separator, n)
+    plain = b'"' not in body and b"\n\n" not in body and b"\n\r\n" not in body
+    if plain and body.count(separator.encode()) == (n - 1) * frame.height:
+        return frame, range(above + 1, above + 1 + frame.height)
+    lengths, lines = _scan(path, body, separator)
+    _check_lengths(path, lengths, lines + above, n)
+    if len(lengths) != frame.height:
+        raise TableFileError(path, "its quotation marks do not match")
+    return frame.filter(pl.Series(lengths > 0)), lines[lengths > 0] + above
+
+
+def _width(path: Path, body: bytes, separator: str) -> int:
+    """Return the number of fields of the first record."""
+    line = body[: body.find(b"\n") + 1 or None]
+    whole = io.StringIO((body if b'"' in line else line).decode(), newline="")
+    with about_file(path, "cannot be read as separated values"):
+        return len(next(csv.reader(whole, delimiter=separator)))
+
+
+def _parsed(path: Path, body: bytes, separator: str, n: int) -> pl.DataFrame:
+    schema = {str(j): pl.String for j in range(n)}
+    try:
+        return pl.read_csv(body, has_header=False, separator=separator, schema=schema)
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
+        _check_lengths(path, *_scan(path, body, separator), n)
+        reason = str(error).splitlines()[0]
+        raise TableFileError(path, f"cannot be read as separated values: {reason}") from error
+
+
+def _scan(path: Path, data: bytes, separator: str) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the number of fields of each record, 0 for a blank line, and its first line."""
+    reader = csv.reader(io.StringIO(data.decode(), newline=""), delimiter=separator)
+    with about_file(path, "cannot be read as separated values"):
+        found = np.array([(len(record), reader.line_num) for record in reader], np.int64)
+    lengths, last = found.T if len(found) else np.empty((2, 0), np.int64)
+    return lengths, np.concatenate([[1], last[:-1] + 1])[: len(last)]
+
+
+def _check_lengths(path: Path, lengths: NDArray, lines: NDArray, n: int) -> None:
+    wrong = np.flatnonzero((lengths != n) & (lengths > 0))
+    if wrong.size:
+        k = wrong[0]
+        fields = "1 field" if lengths[k] == 1 else f"{lengths[k]} fields"
+        raise TableFileError(path, f"it has {fields}, where the first has {n}", f"line {lines[k]}")

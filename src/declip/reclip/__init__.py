@@ -1,0 +1,7 @@
+"""The reclip test: limits are moved into a table's own exact cells, and what they hide restored."""
+
+from declip.reclip.lowering import Reclipped, reclip
+from declip.reclip.result import LEFT, RESTORED, ReclipResult, Trial
+from declip.reclip.trial import reclip_test
+
+__all__ = ["LEFT", "RESTORED", "ReclipResult", "Reclipped", "Trial", "reclip", "reclip_test"]

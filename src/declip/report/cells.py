@@ -1,0 +1,66 @@
+"""The list of all cells of a restoration, as a file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from declip.io import new_file
+from declip.io.errors import about_file
+from declip.io.excel import write_book
+from declip.io.formats import kind_of
+from declip.io.frames import cells_as_text
+from declip.report.view import View
+from declip.validation import check_memory
+
+__all__ = ["write_cells"]
+
+
+def write_cells(restoration: Any, path: str | Path, overwrite: bool = False) -> Path:
+    """Write one line for each cell: what was reported, its value now, its flag and its band.
+
+    Parameters
+    ----------
+    restoration : Restoration
+        What `declip.restore` gave.
+    path : str or Path
+        File to come: text, Parquet or Excel.
+    overwrite : bool, default=False
+        Whether a file that exists may be replaced.
+    """
+    path = Path(path)
+    kind = kind_of(path)
+    frame = _listed(View(restoration))
+    with new_file(path, overwrite) as temporary, about_file(path, "cannot be written"):
+        if kind == "parquet":
+            frame.write_parquet(temporary)
+        elif kind == "excel":
+            write_book({"cells": frame}, temporary, header=True)
+        else:
+            tab = path.suffix.lower() in (".tsv", ".tab")
+            frame.write_csv(temporary, separator="\t" if tab else ",")
+    return path
+
+
+def _listed(view: View) -> pl.DataFrame:
+    check_memory((*view.shape, 6), np.float64, "the list of cells", "write the table alone")
+    n, m = view.shape
+    columns = [view.column(j) for j in range(m)]
+    stack = {
+        name: np.stack([getattr(column, name) for column in columns], axis=1).ravel()
+        for name in ("known_lower", "known_upper", "value", "flag", "low", "high")
+    }
+    return pl.DataFrame(
+        {
+            "row": np.repeat(np.array(view.row_names, dtype=object), m).tolist(),
+            "column": np.tile(np.array(view.col_names, dtype=object), n).tolist(),
+            "reported": cells_as_text(stack["known_lower"], stack["known_upper"]),
+            "value": stack["value"],
+            "flag": stack["flag"].tolist(),
+            "band_lower": stack["low"],
+            "band_upper": stack["high"],
+        }
+    ).with_columns(pl.col("value", "band_lower", "band_upper").fill_nan(None))

@@ -1,0 +1,182 @@
+"""The report: one self-contained page."""
+
+from __future__ import annotations
+
+import datetime
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+import declip
+from declip.io import new_file
+from declip.report.figures import draw_columns, draw_histograms, draw_map, draw_reclip
+from declip.report.view import View
+
+__all__ = ["notebook_html", "render", "write_report"]
+
+_SHOWN = 12  # columns drawn one by one
+_LISTED = 40  # names of rows and columns that are listed
+
+
+def write_report(
+    restoration: Any, path: str | Path, *, source: str | Path | None = None, overwrite: bool = False
+) -> Path:
+    """Write what was restored, and how far to trust it, as one HTML page.
+
+    The page needs no network and no other file, follows the light or dark setting of the reader and
+    prints well.
+
+    Parameters
+    ----------
+    restoration : Restoration
+        What `declip.restore` gave.
+    path : str or Path
+        File to come.
+    source : str or Path, optional
+        File that the table came from; its name is shown.
+    overwrite : bool, default=False
+        Whether a file that exists may be replaced.
+
+    Returns
+    -------
+    Path
+        The file.
+    """
+    with new_file(path, overwrite) as temporary:
+        temporary.write_text(render(restoration, source), encoding="utf-8")
+    return Path(path)
+
+
+def render(restoration: Any, source: str | Path | None = None) -> str:
+    """Return the page as text."""
+    view = View(restoration)
+    columns = [view.column(j) for j in view.most_clipped(_SHOWN)]
+    return _template("page.html").render(
+        facts=_facts(view, source),
+        map=draw_map(view),
+        histograms=draw_histograms(view, columns),
+        columns=draw_columns(view, columns),
+        reclip=draw_reclip(restoration.reclip),
+        per_column=_per_column(view),
+        shown=len(columns),
+        candidates=_candidates(restoration),
+    )
+
+
+def notebook_html(restoration: Any) -> str:
+    """Return what a notebook shows of a restoration: its counts, and the page of words."""
+    view = View(restoration)
+    return _template("notebook.html").render(facts=_facts(view, None), words=str(restoration))
+
+
+def _template(name: str) -> Any:
+    environment = Environment(
+        loader=PackageLoader("declip.report"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters["figure"] = _figure
+    return environment.get_template(name)
+
+
+def _figure(value: Any) -> str:
+    """Return a number as a person writes it."""
+    if isinstance(value, bool) or value is None:
+        return {True: "yes", False: "no", None: "\u2013"}[value]
+    if isinstance(value, int):
+        return f"{value:,}".replace(",", "\u2009")
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+def _facts(view: View, source: str | Path | None) -> dict[str, Any]:
+    restoration, total = view.restoration, view.shape[0] * view.shape[1]
+    gain = getattr(restoration.reclip, "gain", None)
+    return {
+        "source": None if source is None else Path(source).name,
+        "made": datetime.datetime.now().astimezone().strftime("%Y-%m-%d %H:%M"),
+        "version": declip.__version__,
+        "shape": view.shape,
+        "counts": view.counts,
+        "shares": {flag: count / total for flag, count in view.counts.items()},
+        "kept_limits": bool(restoration.kept_limits),
+        "gain": gain if gain is not None and gain == gain else None,
+        "verdict": _verdict(restoration, gain),
+        "warnings": [str(warning) for warning in restoration.warnings],
+        "chosen": _flat(restoration.chosen),
+        "undetermined": {axis: _listed(view.undetermined(axis)) for axis in ("row", "column")},
+        "summary": str(restoration),
+        "code": _code(restoration, source),
+    }
+
+
+def _verdict(restoration: Any, gain: float | None) -> str:
+    if restoration.kept_limits:
+        return "The test showed no gain over leaving cells at their limit: the limits were kept."
+    if gain is None or gain != gain:
+        return "Clipped cells were restored; how well could not be tested on this table."
+    return (
+        f"In the reclip test, restoring took away {gain:.0%} of the error of leaving cells at "
+        "their limit."
+    )
+
+
+def _listed(names: list[str]) -> dict[str, Any]:
+    return {"names": names[:_LISTED], "more": max(0, len(names) - _LISTED), "count": len(names)}
+
+
+def _flat(given: dict[str, Any]) -> dict[str, Any]:
+    """Return a mapping without mappings in it, for a table of two columns."""
+    flat: dict[str, Any] = {}
+    for name, value in given.items():
+        if isinstance(value, dict):
+            flat |= _flat(value)
+        else:
+            flat[str(name)] = _plain(value)
+    return flat
+
+
+def _plain(value: Any) -> Any:
+    value = value.item() if hasattr(value, "item") and getattr(value, "ndim", 0) == 0 else value
+    return value if value is None or isinstance(value, bool | int | float) else str(value)
+
+
+def _candidates(restoration: Any) -> dict[str, Any]:
+    rows = [_flat(candidate) for candidate in restoration.candidates]
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    return {"names": names, "rows": [[row.get(name) for name in names] for row in rows]}
+
+
+def _per_column(view: View) -> list[dict[str, Any]]:
+    side = view.cells.by_col
+    exact, clipped = (ptr[1:] - ptr[:-1] for ptr in (side.exact_ptr, side.open_ptr))
+    return [
+        {"name": name, "exact": int(a), "clipped": int(b), "missing": int(view.shape[0] - a - b)}
+        for name, a, b in zip(view.col_names, exact, clipped, strict=True)
+    ][:500]
+
+
+def _code(restoration: Any, source: str | Path | None) -> str:
+    """Return what makes this restoration again; limits given beside the file are not known here."""
+    file = "table.csv" if source is None else Path(source).name
+    arguments = ["table.intervals", *(f"{k}={v!r}" for k, v in _arguments(restoration).items())]
+    return (
+        f"# declip {declip.__version__}\n"
+        "import declip\n\n"
+        f"table = declip.read_table({file!r})  # and the limits, if they are not in its cells\n"
+        f"result = declip.restore({', '.join(arguments)})\n"
+        'declip.write_table(result.table, "restored.csv", like=table)\n'
+        'result.report("report.html")\n'
+    )
+
+
+def _arguments(restoration: Any) -> dict[str, Any]:
+    chosen = _flat(restoration.chosen)
+    names = ("method", "n_components", "alpha")
+    found = {name: chosen[name] for name in names if name in chosen and chosen[name] != "auto"}
+    logs = getattr(getattr(restoration, "scaling", None), "log", None)
+    if logs is not None and logs.any():
+        found["log"] = True if logs.all() else [int(j) for j in logs.nonzero()[0]]
+    return found

@@ -1,0 +1,147 @@
+"""A restoration seen for a report: which cells are what, with labels, column by column."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from declip.intervals import Intervals, face_value
+from declip.io.frames import values_and_labels
+
+__all__ = ["FLAGS", "Column", "View"]
+
+FLAGS = ("exact", "restored", "filled", "undetermined")
+FLAGS_BY_FATE = ("undetermined",), ("restored", "filled")
+
+
+@dataclass(frozen=True, eq=False)
+class Column:
+    """The cells of one column: what was known of each, its value now, its flag and its band."""
+
+    name: str
+    known_lower: NDArray
+    known_upper: NDArray
+    value: NDArray
+    flag: NDArray
+    low: NDArray
+    high: NDArray
+
+    @property
+    def clipped(self) -> NDArray[np.bool_]:
+        """Cells that were known by a limit or a range."""
+        return self.known_lower < self.known_upper
+
+    @property
+    def reported(self) -> NDArray:
+        """Values as reported: clipped cells at their limit; NaN where missing."""
+        return face_value(self.known_lower, self.known_upper)
+
+    def limits(self, side: str) -> NDArray:
+        """Return the different ceilings or floors of the column, at most three."""
+        open_ = self.clipped
+        ends = self.known_lower if side == "ceiling" else self.known_upper
+        other = self.known_upper if side == "ceiling" else self.known_lower
+        found = np.unique(ends[open_ & np.isinf(other)])
+        return found if len(found) <= 3 else found[[0, len(found) // 2, -1]]
+
+
+class View:
+    """What a report shows of a restoration."""
+
+    def __init__(self, restoration: Any) -> None:
+        self.restoration = restoration
+        self.cells: Intervals = restoration.intervals
+        parts = (restoration.table, restoration.flags, restoration.lower, restoration.upper)
+        self.values, rows, cols = values_and_labels(parts[0])
+        self.low, self.high = (values_and_labels(part)[0] for part in parts[2:])
+        # Of a sparse table the flags are a list, one for each stored cell, row by row.
+        self.flags = parts[1] if self.sparse else values_and_labels(parts[1])[0]
+        given = self.cells.row_labels, self.cells.col_labels
+        self.row_names = _names(given[0] if given[0] is not None else rows, self.shape[0])
+        self.col_names = _names(given[1] if given[1] is not None else cols, self.shape[1])
+
+    @property
+    def sparse(self) -> bool:
+        """Whether only the stored cells are known."""
+        return bool(sparse.issparse(self.values))
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns."""
+        return self.cells.shape
+
+    @cached_property
+    def counts(self) -> dict[str, int]:
+        """Number of cells with each flag."""
+        found, numbers = np.unique(np.asarray(self.flags).astype(str), return_counts=True)
+        by_flag = dict(zip(found.tolist(), numbers.tolist(), strict=True))
+        return {flag: by_flag.get(flag, 0) for flag in FLAGS}
+
+    @cached_property
+    def clipped_by_column(self) -> NDArray:
+        """Number of cells of each column that were known by a limit or a range."""
+        return np.diff(self.cells.by_col.open_ptr)
+
+    def column(self, j: int) -> Column:
+        """Return one column."""
+        side = self.cells.by_col
+        exact = slice(side.exact_ptr[j], side.exact_ptr[j + 1])
+        open_ = slice(side.open_ptr[j], side.open_ptr[j + 1])
+        lower = np.full(self.shape[0], np.nan)
+        upper = lower.copy()
+        lower[side.exact_idx[exact]] = upper[side.exact_idx[exact]] = side.value[exact]
+        lower[side.open_idx[open_]], upper[side.open_idx[open_]] = (
+            side.lower[open_],
+            side.upper[open_],
+        )
+        value, low, high = (_column(part, j) for part in (self.values, self.low, self.high))
+        return Column(self.col_names[j], lower, upper, value, self._flag(j), low, high)
+
+    def _flag(self, j: int) -> NDArray:
+        if not self.sparse:
+            return np.asarray(self.flags)[:, j].astype(str)
+        flag, at = np.full(self.shape[0], "", dtype="U12"), self.values.col == j
+        flag[self.values.row[at]] = np.asarray(self.flags)[at]
+        return flag
+
+    def most_clipped(self, most: int) -> list[int]:
+        """Return the columns to show: those with clipped cells, the most first, in table order."""
+        counts = self.clipped_by_column
+        order = np.argsort(-counts, kind="stable")[:most]
+        shown = [int(j) for j in order if counts[j] > 0] or [int(j) for j in order[:most]]
+        return sorted(shown)
+
+    def undetermined(self, axis: str) -> list[str]:
+        """Return names of the rows or columns none of whose hidden cells is determined."""
+        names, size = (
+            (self.row_names, self.shape[0]) if axis == "row" else (self.col_names, self.shape[1])
+        )
+        lost, told = (self._count(flags, axis, size) for flags in FLAGS_BY_FATE)
+        return [names[k] for k in np.flatnonzero((lost > 0) & (told == 0))]
+
+    def _count(self, flags: tuple[str, ...], axis: str, size: int) -> NDArray:
+        """Return how many cells of each row or column have one of some flags."""
+        there = np.isin(np.asarray(self.flags).astype(str), flags)
+        if self.sparse:
+            return np.bincount(
+                (self.values.row if axis == "row" else self.values.col)[there], minlength=size
+            )
+        return there.sum(axis=int(axis == "row"))
+
+
+def _names(labels: NDArray | None, size: int) -> list[str]:
+    return [str(label) for label in (range(size) if labels is None else labels.tolist())]
+
+
+def _column(part: Any, j: int) -> NDArray:
+    if sparse.issparse(part):
+        column = np.full(part.shape[0], np.nan)
+        at = part.col == j
+        column[part.row[at]] = part.data[at]
+        return column
+    return np.asarray(np.asarray(part)[:, j], float)

@@ -1,0 +1,58 @@
+"""What the truth cannot pass: the ends of a scale, zero for an amount."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from declip.intervals import Intervals, face_value
+from declip.validation import limits_of_all_cells
+
+__all__ = ["Bounds"]
+
+
+@dataclass(frozen=True, eq=False)
+class Bounds:
+    """Lowest and highest values that the cells of each column can have.
+
+    Attributes
+    ----------
+    low, high : ndarray of shape (n_cols,) or (1,)
+        Infinite where there is no bound.
+    """
+
+    low: NDArray[np.float64] = field(default_factory=lambda: np.array([-np.inf]))
+    high: NDArray[np.float64] = field(default_factory=lambda: np.array([np.inf]))
+
+    @classmethod
+    def of(cls, between: Any, intervals: Intervals) -> Bounds:
+        """Read a pair of bounds, each None, a number or one for each column, as limits are."""
+        if between is None:
+            return cls()
+        low, high = between
+        found = limits_of_all_cells(high, low, intervals.shape, np.float64, intervals.col_labels)
+        bounds = cls(*(np.broadcast_to(end, (1, intervals.shape[1]))[0] for end in found))
+        bounds.check(intervals)
+        return bounds
+
+    def check(self, intervals: Intervals) -> None:
+        """Refuse bounds that the table itself passes."""
+        _, cols, lower, upper = intervals.triplets()
+        values = face_value(lower, upper).astype(np.float64)
+        beyond = int((self.clip(values, cols) != values).sum())
+        if beyond:
+            raise ValueError(
+                f"{beyond} values of the table lie beyond the bounds of between=: "
+                "it says what the truth cannot pass, not where the table was clipped."
+            )
+
+    def at(self, cols: NDArray) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return the bounds of cells in these columns."""
+        return self.low[cols % len(self.low)], self.high[cols % len(self.high)]
+
+    def clip(self, values: NDArray, cols: NDArray) -> NDArray[np.float64]:
+        """Return values of these columns, none of them beyond the bounds."""
+        return np.clip(values, *self.at(cols))

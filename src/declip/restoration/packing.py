@@ -1,0 +1,93 @@
+"""Results in the shape of the input: arrays, frames with their labels, sparse matrices."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import narwhals.stable.v2 as nw
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from declip.intervals import Intervals
+from declip.validation import check_memory
+
+__all__ = ["Packing"]
+
+_DENSE_UP_TO = 10_000_000  # cells of an Intervals that is given back as an array
+_FEWER = "pass it as a scipy.sparse matrix, of which only the stored cells are given back."
+
+
+@dataclass(frozen=True, eq=False)
+class Packing:
+    """What the input was, and so how a result is given back.
+
+    Attributes
+    ----------
+    X : Any
+        The input.
+    shape : tuple of int
+        Its rows and columns.
+    dense : bool
+        Whether all cells are given back, or the stored ones alone.
+    """
+
+    X: Any
+    shape: tuple[int, int]
+    dense: bool
+
+    @classmethod
+    def of(cls, X: Any, intervals: Intervals) -> Packing:
+        """Look at the input; refuse it before any work if the result could not fit in memory."""
+        large = isinstance(X, Intervals) and np.prod(X.shape, dtype=float) > _DENSE_UP_TO
+        dense = not (sparse.issparse(X) or large)
+        if dense:
+            check_memory((4, *intervals.shape), np.float64, "restore", _FEWER)
+        return cls(X, intervals.shape, dense)
+
+    def missing(self, intervals: Intervals) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+        """Return the cells that are to be filled: all missing ones, or those stored as NaN."""
+        if not self.dense:
+            if isinstance(self.X, Intervals):
+                return np.zeros(0, np.int32), np.zeros(0, np.int32)
+            stored = self.X.tocoo()
+            empty = np.isnan(stored.data)
+            return stored.row[empty].astype(np.int32), stored.col[empty].astype(np.int32)
+        seen = np.zeros(self.shape, bool)
+        rows, cols, _, _ = intervals.triplets()
+        seen[rows, cols] = True
+        found = np.nonzero(~seen)
+        return found[0].astype(np.int32), found[1].astype(np.int32)
+
+    def numbers(self, rows: NDArray, cols: NDArray, values: NDArray) -> Any:
+        """Return a table of numbers."""
+        if self.dense:
+            table = np.full(self.shape, np.nan)
+            table[rows, cols] = values
+            return self._labelled(table)
+        kind = sparse.coo_matrix if isinstance(self.X, sparse.spmatrix) else sparse.coo_array
+        wanted = getattr(self.X, "format", "csr")
+        stored = kind((values, (rows, cols)), shape=self.shape).tocsr()
+        stored.sort_indices()
+        return stored if wanted in ("csr", "dia", "bsr") else stored.asformat(wanted)
+
+    def words(self, rows: NDArray, cols: NDArray, words: NDArray) -> Any:
+        """Return a table of words; for a sparse table one word for each stored cell, row by row."""
+        if self.dense:
+            table = np.full(self.shape, "", dtype=words.dtype)
+            table[rows, cols] = words
+            return self._labelled(table)
+        return words[np.lexsort((cols, rows))]
+
+    def _labelled(self, table: NDArray) -> Any:
+        frame = nw.from_native(self.X, eager_only=True, pass_through=True)
+        if not isinstance(frame, nw.DataFrame):
+            return table
+        backend = nw.get_native_namespace(frame)
+        columns = {name: table[:, j].tolist() for j, name in enumerate(frame.columns)}
+        made = nw.from_dict(columns, backend=backend).to_native()
+        index = nw.maybe_get_index(frame)
+        if index is not None:
+            made.index = index
+        return made

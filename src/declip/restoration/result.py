@@ -1,0 +1,113 @@
+"""Restoration: the restored table, and all that says how far it can be trusted."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from declip.intervals import Intervals
+from declip.reclip import ReclipResult
+from declip.restoration.page import page
+from declip.scaling import Scaling
+from declip.validation import check_cells
+
+__all__ = ["Restoration"]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Restoration:
+    """A restored table. Returned by `restore`; `print` it for a page on what was done.
+
+    Attributes
+    ----------
+    table : array, frame or sparse matrix
+        The restored table, of the kind and with the labels of the input. For sparse input it has
+        the stored cells of the input alone, and is never dense.
+    flags : array or frame of str
+        For each cell "exact", "restored" (a clipped cell at its expected value beyond the limit),
+        "filled" (a missing cell) or "undetermined": a clipped cell left at its limit, or a missing
+        one put at the location of its column (NaN if the column is empty), because the data do not
+        determine it or because restoring showed no gain. For sparse input one for each stored cell,
+        row by row.
+    lower, upper : array, frame or sparse matrix
+        Bands that hold the truth with the coverage asked for: from the limit outwards for a clipped
+        cell, to both sides of a filled one, no width for an exact one. They are calibrated by what
+        the reclip test hid; beyond the real limits that is extrapolation.
+    intervals : Intervals
+        What the input says of each cell.
+    estimator : estimator
+        The chosen method, fitted to the table in standard units (see ``scaling``).
+    scaling : Scaling
+        The units that the estimator works in.
+    reclip : ReclipResult or None
+        The test of the chosen method; None if nothing is clipped, or too little is exact.
+    chosen : dict
+        The "method", its "parameters", and "why".
+    candidates : list of dict
+        All methods that were looked at, with their scores: "held_out" (surprise at held-out cells),
+        "reclip" (surprise at hidden values beyond a limit), both lower for better, "error"
+        (relative to leaving the limit) and "seconds".
+    warnings : list of str
+        What the user should know.
+    kept_limits : bool
+        Whether every clipped cell was left at its limit.
+    coverage : float
+        Of the bands.
+    """
+
+    table: Any
+    flags: Any
+    lower: Any
+    upper: Any
+    intervals: Intervals
+    estimator: Any
+    scaling: Scaling
+    reclip: ReclipResult | None
+    chosen: dict[str, Any]
+    candidates: list[dict[str, Any]]
+    warnings: list[str]
+    kept_limits: bool
+    coverage: float
+    counts: dict[str, int] = field(default_factory=dict)
+
+    def predict(self, rows: ArrayLike, cols: ArrayLike) -> NDArray[np.float64]:
+        """Return what the chosen method expects of single cells, whatever was seen of them.
+
+        Parameters
+        ----------
+        rows, cols : array-like of int
+            Rows and columns of the cells, counted from 0.
+        """
+        at = check_cells(rows, cols, self.intervals.shape)
+        return self.scaling.back(np.asarray(self.estimator.predict(*at), np.float64), at[1])
+
+    def report(self, path: str | Path, *, overwrite: bool = False) -> Path:
+        """Write one self-contained HTML page with pictures: what was done, and how far to trust it.
+
+        Parameters
+        ----------
+        path : str or Path
+            File to come.
+        overwrite : bool, default=False
+            Whether a file that exists may be replaced.
+        """
+        from declip.report import write_report
+
+        return write_report(self, path, overwrite=overwrite)
+
+    def _repr_html_(self) -> str:
+        from declip.report import notebook_html
+
+        return notebook_html(self)
+
+    def __str__(self) -> str:
+        return page(self)
+
+    def __repr__(self) -> str:
+        n_rows, n_cols = self.intervals.shape
+        counts = ", ".join(f"{n} {flag}" for flag, n in self.counts.items())
+        return f"Restoration({n_rows} x {n_cols}: {counts}; method {self.chosen['method']!r})"

@@ -1,0 +1,102 @@
+"""Columns on different scales brought to one, with their limits; logarithms of concentrations."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from declip.intervals import Intervals
+from declip.solvers.gibbs.units import Units
+from declip.validation import check_positive
+
+__all__ = ["SCALES", "Scaling"]
+
+SCALES = ("columns", "table", "none")
+
+
+@dataclass(frozen=True, eq=False)
+class Scaling:
+    """A map of the cells of each column: their logarithm where asked for, then standard units.
+
+    The units are the mean and the standard deviation of a normal law that is fitted to exact and
+    clipped cells alike, so that a column does not look narrow because its top is cut off.
+
+    Attributes
+    ----------
+    log : ndarray of bool of shape (n_cols,)
+        Which columns are taken to logarithms.
+    units : Units
+        Where the columns lie then, and how far they spread.
+    """
+
+    log: NDArray[np.bool_]
+    units: Units
+
+    @classmethod
+    def of(cls, intervals: Intervals, scale: str = "columns", log: Any = False) -> Scaling:
+        """Fit the units of a table.
+
+        Parameters
+        ----------
+        intervals : Intervals
+            The table.
+        scale : {"columns", "table", "none"}
+            Whether each column has its own units, all share them, or none are used.
+        log : bool, or labels or numbers of columns
+            Which columns are taken to logarithms.
+        """
+        n_cols = intervals.shape[1]
+        chosen = _log_columns(log, intervals)
+        plain = cls(chosen, Units(np.zeros(n_cols), np.ones(n_cols)))
+        if scale == "none":
+            return plain
+        return replace(plain, units=Units.of(plain.apply(intervals), shared=scale == "table"))
+
+    def apply(self, intervals: Intervals) -> Intervals:
+        """Return the table in these units, limits included."""
+        if self.log.any():
+            rows, cols, lower, upper = intervals.triplets()
+            taken = self.log[cols]
+            check_positive(intervals, rows, cols, np.where(taken, upper, 1.0))
+            bounds = [np.where(taken, _logarithm(end), end) for end in (lower, upper)]
+            intervals = intervals.with_bounds(*bounds)
+        return self.units.standardise(intervals)
+
+    def forward(self, values: NDArray, cols: NDArray) -> NDArray[np.float64]:
+        """Return values of some columns in these units."""
+        plain = np.where(self.log[cols], _logarithm(values), values)
+        return (plain - self.units.shift[cols]) / self.units.scale[cols]
+
+    def back(self, values: NDArray, cols: NDArray) -> NDArray[np.float64]:
+        """Return values of some columns in the units of the data."""
+        plain = self.units.restore(values, cols)
+        with np.errstate(over="ignore"):
+            return np.where(self.log[cols], np.exp(np.where(self.log[cols], plain, 0.0)), plain)
+
+
+def _logarithm(values: NDArray) -> NDArray[np.float64]:
+    """Return logarithms, of what is not positive minus infinity."""
+    with np.errstate(divide="ignore"):
+        return np.log(np.maximum(np.asarray(values, np.float64), 0.0))
+
+
+def _log_columns(log: Any, intervals: Intervals) -> NDArray[np.bool_]:
+    n_cols = intervals.shape[1]
+    if isinstance(log, bool | np.bool_):
+        return np.full(n_cols, bool(log))
+    if isinstance(log, str) or not isinstance(log, Iterable):
+        raise TypeError(f"log must be True, False or the columns to take it of; got {log!r}.")
+    labels = [] if intervals.col_labels is None else list(intervals.col_labels)
+    chosen = np.zeros(n_cols, bool)
+    for column in log:
+        if column in labels:
+            chosen[labels.index(column)] = True
+        elif isinstance(column, int | np.integer) and -n_cols <= column < n_cols:
+            chosen[column] = True
+        else:
+            raise ValueError(f"log names column {column!r}, which the table does not have.")
+    return chosen

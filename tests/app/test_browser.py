@@ -1,0 +1,185 @@
+"""The page and the report in a real browser."""
+
+import shutil
+import socket
+import threading
+import time
+
+import numpy as np
+import pandas as pd
+import pytest
+from tests.standin import restore as stand_in
+
+import declip
+from declip import Intervals, read_table, write_table
+from declip.datasets import load_assay
+from declip.report import write_report
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+uvicorn = pytest.importorskip("uvicorn")
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed")
+
+HOSTILE = '<img src=x onerror="document.title=1">'
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with sync_api.sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield browser
+        browser.close()
+
+
+@pytest.fixture(params=["light", "dark"])
+def tab(browser, request):
+    """Return a new tab; what the browser complains of is an error."""
+    context = browser.new_context(color_scheme=request.param, accept_downloads=True)
+    page = context.new_page()
+    page.complaints = []
+    page.on("console", lambda m: m.type == "error" and page.complaints.append(m.text))
+    page.on("pageerror", lambda error: page.complaints.append(str(error)))
+    yield page
+    assert page.complaints == []
+    context.close()
+
+
+@pytest.fixture(scope="module")
+def address():
+    """Serve the page, with a quick method behind it."""
+    from declip.app import make_app
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(declip, "restore", lambda X, **options: stand_in(X), raising=False)
+        listener = socket.socket()
+        listener.bind(("127.0.0.1", 0))
+        server = uvicorn.Server(uvicorn.Config(make_app(200_000), log_level="error"))
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
+        thread.start()
+        while not server.started:
+            time.sleep(0.02)
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}/"
+        server.should_exit = True
+        thread.join(10)
+        listener.close()
+
+
+def panel(first="analyte_01"):
+    assay = load_assay()
+    frame = pd.DataFrame(assay.table, assay.sample_ids, [first, *assay.analyte_names[1:]])
+    return Intervals.from_table(frame, assay.ceiling, assay.floor)
+
+
+@pytest.fixture(scope="module")
+def report(tmp_path_factory):
+    path = tmp_path_factory.mktemp("report") / "report.html"
+    return write_report(stand_in(panel(HOSTILE)), path, source=f"{HOSTILE}.csv")
+
+
+def test_the_report_shows_its_sections_and_pictures(tab, report):
+    tab.goto(report.as_uri())
+    assert tab.locator("section").count() == 5
+    assert tab.locator("figure svg").count() == 3
+    for figure in tab.locator("figure svg").all():
+        box = figure.bounding_box()
+        assert box["width"] > 500
+        assert box["height"] > 100
+
+
+def test_the_report_runs_nothing_that_stands_in_names(tab, report):
+    tab.goto(report.as_uri())
+    assert tab.title().startswith("<img")
+    assert tab.locator("main img").count() == 0
+    assert HOSTILE in tab.locator("h1").inner_text()
+
+
+def test_the_report_follows_light_and_dark(tab, report):
+    tab.goto(report.as_uri())
+    dark = tab.evaluate("matchMedia('(prefers-color-scheme: dark)').matches")
+    colour = tab.evaluate("getComputedStyle(document.body).backgroundColor")
+    assert colour == ("rgb(20, 24, 29)" if dark else "rgb(255, 255, 255)")
+
+
+def test_the_report_fits_a_narrow_screen(tab, report):
+    tab.set_viewport_size({"width": 390, "height": 800})
+    tab.goto(report.as_uri())
+    assert tab.evaluate("document.documentElement.scrollWidth") <= 390
+
+
+def test_the_report_prints_on_pages(tab, report):
+    tab.goto(report.as_uri())
+    assert tab.pdf().startswith(b"%PDF")
+
+
+def test_a_file_is_dropped_restored_looked_at_and_downloaded(tab, address, tmp_path):
+    path = write_table(panel(), tmp_path / "assay.csv")
+    tab.goto(address)
+    tab.set_input_files("#file", path)
+    tab.wait_for_selector("#looked:visible")
+    assert "553" in tab.inner_text("#counts")
+    tab.click("#start")
+    tab.wait_for_selector("#done:visible", timeout=60_000)
+    assert "restored" in tab.inner_text("#flags")
+    frame = tab.frame_locator("#report")
+    assert "assay.csv" in frame.locator("h1").inner_text()
+    with tab.expect_download() as download:
+        tab.click("#get-table")
+    assert download.value.suggested_filename == "assay-restored.csv"
+    download.value.save_as(tmp_path / "back.csv")
+    assert read_table(tmp_path / "back.csv").intervals.n_exact == 720
+
+
+def test_limits_typed_on_the_page_are_applied(tab, address, tmp_path):
+    (tmp_path / "t.csv").write_text("id,x,y\na,ND,5\nb,2,3\nc,1,2\n")
+    tab.goto(address)
+    tab.set_input_files("#file", tmp_path / "t.csv")
+    tab.wait_for_selector("#error:visible")
+    assert "needs the floor" in tab.inner_text("#error")
+    tab.fill("#floor", "x=0.5")
+    tab.fill("#ceiling", "5")
+    tab.click("text=Apply limits")
+    tab.wait_for_selector("#error", state="hidden")
+    tab.fill("#ceiling", "high")
+    tab.click("text=Apply limits")
+    tab.wait_for_selector("#error:visible")
+    assert "write one number" in tab.inner_text("#error")
+
+
+def test_limits_that_the_table_shows_are_proposed(tab, address, tmp_path):
+    values = np.minimum(np.random.default_rng(0).normal(size=(300, 4)), 1.0)
+    tab.goto(address)
+    tab.set_input_files("#file", write_table(values, tmp_path / "t.csv"))
+    tab.wait_for_selector("#proposal:visible")
+    assert "1 for the table" in tab.inner_text("#proposal")
+
+
+def test_an_oversized_file_and_a_wrong_type_are_told(tab, address, tmp_path):
+    (tmp_path / "big.csv").write_bytes(b"1,2\n" * 100_000)
+    tab.goto(address)
+    tab.set_input_files("#file", tmp_path / "big.csv")
+    tab.wait_for_selector("#error:visible")
+    assert "larger than 0.2 MB" in tab.inner_text("#error")
+    (tmp_path / "t.exe").write_bytes(b"MZ")
+    with tab.expect_response("**/upload*") as answer:
+        tab.set_input_files("#file", tmp_path / "t.exe")
+    assert answer.value.status == 415
+    tab.wait_for_selector("text=this kind of file is not read")
+    assert tab.locator("#looked").is_hidden()
+    # the browser itself notes the refusal
+    tab.complaints[:] = [text for text in tab.complaints if "415" not in text]
+
+
+def test_a_hostile_name_is_shown_as_text(tab, address):
+    tab.goto(address)
+    file = {"name": f"../{HOSTILE}.csv", "mimeType": "text/csv", "buffer": b"id,<b>x\na,1\nb,2\n"}
+    tab.set_input_files("#file", file)
+    tab.wait_for_selector("#looked:visible")
+    assert tab.locator("#looked img, #looked b").count() == 0
+    assert tab.title() == "declip"
+    assert "/" not in tab.inner_text("#name")
+
+
+def test_the_page_fits_a_narrow_screen(tab, address):
+    tab.set_viewport_size({"width": 390, "height": 800})
+    tab.goto(address)
+    assert tab.evaluate("document.documentElement.scrollWidth") <= 390

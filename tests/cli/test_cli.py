@@ -1,0 +1,257 @@
+"""The command, end to end, on files of every kind, good and bad."""
+
+import json
+import subprocess
+import sys
+
+import numpy as np
+import polars as pl
+import pytest
+from tests.io.test_mutations import mutate
+
+import declip
+from declip import read_table, write_table
+from declip.cli import main
+from declip.datasets import load_assay
+from declip.demo import _reported
+
+FAST = ["--method", "tobit", "--rank", "2", "--alpha", "0.3", "--log", "--budget", "1"]
+KINDS = ["csv", "tsv", "xlsx", "parquet", "npz"]
+
+
+@pytest.fixture(scope="module")
+def cells():
+    return _reported(load_assay())
+
+
+def run(capsys, *arguments):
+    code = main([str(argument) for argument in arguments])
+    out, err = capsys.readouterr()
+    assert "Traceback" not in err
+    return code, out, err
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_file_of_any_kind_is_restored_in_its_kind(tmp_path, capsys, cells, kind):
+    path = write_table(cells, tmp_path / f"assay.{kind}")
+    code, out, _ = run(capsys, "restore", path, *FAST)
+    assert code == 0
+    restored = read_table(tmp_path / f"assay-restored.{kind}").intervals
+    assert restored.n_open == 0
+    assert restored.shape == (60, 12)
+    assert restored.row_labels.tolist() == cells.row_labels.tolist()
+    assert "assay-restored" in out
+
+
+def test_a_long_table_comes_back_long(tmp_path, capsys, cells):
+    path = write_table(cells, tmp_path / "assay.csv", layout="long")
+    assert run(capsys, "restore", path, *FAST)[0] == 0
+    assert pl.read_csv(tmp_path / "assay-restored.csv").columns == ["row", "column", "value"]
+
+
+def test_the_restored_file_equals_the_table_in_memory(tmp_path, capsys, cells):
+    path = write_table(cells, tmp_path / "assay.csv")
+    run(capsys, "restore", path, *FAST)
+    options = {"log": True, "method": "tobit", "n_components": 2, "alpha": 0.3, "budget": 1.0}
+    table = declip.restore(read_table(path).intervals, progress=False, n_jobs=-1, **options).table
+    found = read_table(tmp_path / "assay-restored.csv").intervals
+    np.testing.assert_array_equal(found.to_bounds()[0], table)
+
+
+def test_report_and_list_of_cells_are_written_when_asked_for(tmp_path, capsys, cells):
+    path = write_table(cells, tmp_path / "assay.csv")
+    names = [
+        "--report",
+        tmp_path / "r.html",
+        "--flags",
+        tmp_path / "f.csv",
+        "-o",
+        tmp_path / "o.csv",
+    ]
+    code, _, _ = run(capsys, "restore", path, *FAST, *names)
+    assert code == 0
+    assert "<svg" in (tmp_path / "r.html").read_text()
+    assert pl.read_csv(tmp_path / "f.csv", infer_schema_length=None).height == 720
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["assay.csv", "f.csv", "o.csv", "r.html"]
+
+
+def test_json_is_one_object_and_quiet_is_silent(tmp_path, capsys, cells):
+    path = write_table(cells, tmp_path / "assay.csv")
+    code, out, _ = run(capsys, "restore", path, *FAST, "--json")
+    facts = json.loads(out)
+    assert code == 0
+    assert facts["cells"]["exact"] == 553
+    assert facts["shape"] == [60, 12]
+    assert facts["outputs"]["table"].endswith("assay-restored.csv")
+    code, out, err = run(capsys, "restore", path, *FAST, "--quiet", "--overwrite")
+    assert (code, out, err) == (0, "", "")
+
+
+def test_a_file_is_not_replaced_without_the_flag(tmp_path, capsys, cells):
+    path = write_table(cells, tmp_path / "assay.csv")
+    (tmp_path / "o.csv").write_text("precious")
+    code, out, err = run(capsys, "restore", path, "-o", tmp_path / "o.csv", *FAST)
+    assert code == 1
+    assert out == ""
+    assert "the file exists" in err
+    assert (tmp_path / "o.csv").read_text() == "precious"
+
+
+def test_a_failure_leaves_no_output_at_all(tmp_path, capsys):
+    path = tmp_path / "bad.csv"
+    path.write_text("id,x,y\na,1,2\nb,oops,3\n")
+    code, _, err = run(capsys, "restore", path, "--report", tmp_path / "r.html")
+    assert code == 1
+    assert err.strip() == (
+        f"declip: {path}, line 3, column 'x': 'oops' is neither a number, a limit such as <0.5, "
+        "nor a word for missing"
+    )
+    assert [p.name for p in tmp_path.iterdir()] == ["bad.csv"]
+
+
+def test_limits_are_given_by_number_by_column_and_by_file(tmp_path, capsys):
+    path = tmp_path / "t.csv"
+    path.write_text("id,x,y\na,5,7\nb,1,2\nc,5,ND\nd,2,3\ne,3,1\n")
+    (tmp_path / "limits.csv").write_text("column,floor,ceiling\ny,0.5,7\nx,,5\n")
+    for options, clipped in (
+        (["--ceiling", "x=5", "--floor", "y=0.5"], 3),
+        (["--ceiling", "7", "--floor", "0.5"], 2),
+        (["--limits", tmp_path / "limits.csv"], 4),
+    ):
+        code, out, _ = run(capsys, "check", path, "--json", *options)
+        assert code == 0
+        assert json.loads(out)["diagnosis"]["n_clipped"] == clipped
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "says"),
+    [
+        (["restore", "no.csv"], 1, "no.csv: there is no such file"),
+        (["restore", "no.doc"], 1, "the name must end in one of"),
+        (["restore"], 2, "Missing argument"),
+        (
+            ["restore", "t.csv", "--ceiling", "high"],
+            2,
+            "--ceiling must be a number or COLUMN=NUMBER",
+        ),
+        (["restore", "t.csv", "--ceiling", "5", "--ceiling", "x=4"], 2, "takes one number"),
+        (["restore", "t.csv", "--ceiling", "z=5"], 1, "ceiling names column 'z'"),
+        (["restore", "t.csv", "--method", "magic"], 1, "method must be one of"),
+        (["restore", "t.csv", "--rank", "99"], 1, "n_components must be"),
+        (["restore", "t.csv", "--rank", "two"], 2, "valid integer"),
+        (["restore", "t.csv", "--budget", "-1"], 1, "budget must be"),
+        (["restore", "t.csv", "-o", "t.csv"], 2, "must be different files"),
+        (["restore", "t.csv", "-o", "no/t.csv"], 1, "its folder does not exist"),
+        (["restore", "t.csv", "--report", "r.txt"], 2, "--report must end in .html"),
+        (["restore", "t.csv", "--flags", "f.npz"], 2, "--flags must end in"),
+        (["restore", "t.csv", "--rows", "nobody"], 1, "there is no column 'nobody'"),
+        (["restore", "t.csv", "--limits", "no.csv"], 1, "no.csv: there is no such file"),
+        (["restore", "negative.csv", "--log"], 1, "log"),
+        (["check", "empty.csv"], 1, "the file is empty"),
+        (["frobnicate"], 2, "No such command"),
+        (["restore", "t.csv", "--nonsense"], 2, "No such option"),
+    ],
+)
+def test_a_wrong_call_is_one_line_and_an_exit_code(
+    tmp_path, monkeypatch, capsys, arguments, code, says
+):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "t.csv").write_text("id,x,y\na,1,2\nb,3,>4\nc,2,1\n")
+    (tmp_path / "negative.csv").write_text("id,x,y\na,-1,2\nb,3,>4\nc,2,1\n")
+    (tmp_path / "empty.csv").write_text("")
+    before = sorted(p.name for p in tmp_path.iterdir())
+    found, _, err = run(capsys, *arguments)
+    assert found == code
+    assert says in err
+    assert err.startswith("declip: ")
+    assert err.count("\n") == 1
+    assert sorted(p.name for p in tmp_path.iterdir()) == before
+
+
+def test_an_error_is_json_too_when_asked_for(tmp_path, capsys):
+    code, out, _ = run(capsys, "check", tmp_path / "no.csv", "--json")
+    assert code == 1
+    assert "there is no such file" in json.loads(out)["error"]
+
+
+def test_check_says_what_is_clipped_and_proposes_limits(tmp_path, capsys):
+    rng = np.random.default_rng(0)
+    values = np.minimum(rng.normal(size=(300, 4)), 1.0)
+    path = write_table(values, tmp_path / "t.csv")
+    code, out, _ = run(capsys, "check", path, "--json")
+    assert code == 0
+    assert json.loads(out)["proposed"]["ceiling"] == 1.0
+    code, out, _ = run(capsys, "check", path)
+    assert "300 rows, 4 columns" in out
+
+
+def test_version_is_that_of_the_package(capsys):
+    assert run(capsys, "version")[1].strip() == f"declip {declip.__version__}"
+
+
+def test_the_demo_leaves_table_cells_and_report(tmp_path, capsys, monkeypatch):
+    slow = declip.restore
+    monkeypatch.setattr(
+        declip,
+        "restore",
+        lambda X, **o: slow(X, method="tobit", n_components=2, alpha=0.3, **o),
+        raising=False,
+    )
+    code, out, _ = run(capsys, "demo", tmp_path / "new")
+    assert code == 0
+    assert "simulated" in out
+    names = ["assay-cells.csv", "assay-report.html", "assay-restored.csv", "assay.csv"]
+    assert sorted(p.name for p in (tmp_path / "new").iterdir()) == names
+    assert "<" in (tmp_path / "new" / "assay.csv").read_text()
+
+
+def test_the_command_is_installed_and_completes(tmp_path):
+    command = [sys.executable, "-m", "declip"]
+    out = subprocess.run([*command, "version"], capture_output=True, text=True, cwd=tmp_path)
+    assert out.returncode == 0
+    shown = subprocess.run(
+        [*command, "--show-completion", "bash"], capture_output=True, text=True, cwd=tmp_path
+    )
+    assert "complete" in shown.stdout.lower()
+
+
+def test_a_pipe_that_closes_is_no_traceback(tmp_path):
+    (tmp_path / "t.csv").write_text("id,x,y\na,1,2\nb,3,>4\nc,2,1\n")
+    line = f"{sys.executable} -m declip check t.csv --json | true"
+    done = subprocess.run(line, shell=True, capture_output=True, text=True, cwd=tmp_path)
+    assert "Traceback" not in done.stderr
+
+
+def test_an_interruption_leaves_nothing_and_has_its_own_code(tmp_path, capsys, monkeypatch):
+    def interrupted(X, **options):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(declip, "restore", interrupted, raising=False)
+    (tmp_path / "t.csv").write_text("id,x,y\na,1,2\nb,3,>4\nc,2,1\n")
+    code, out, err = run(capsys, "restore", tmp_path / "t.csv")
+    assert (code, out) == (130, "")
+    assert err == "declip: interrupted; nothing was written\n"
+    assert [p.name for p in tmp_path.iterdir()] == ["t.csv"]
+
+
+def test_warnings_of_the_work_become_notes(tmp_path, capsys):
+    (tmp_path / "t.csv").write_text("id,x,y\na,1,2\nb,3,>4\nc,2,1\nd,4,3\n")
+    code, out, err = run(capsys, "restore", tmp_path / "t.csv", "--budget", "1")
+    assert code == 0
+    assert all(line.startswith("note: ") for line in err.splitlines())
+    assert "Traceback" not in out
+
+
+def test_degenerate_tables_and_mutated_files_are_one_line_at_most(tmp_path, capsys):
+    rng, path = np.random.default_rng(0), tmp_path / "t.csv"
+    pool = ["1", "2", "<1", ">3", "NA", "1-2", "0", "-1", "1e10", "1e-8", "2.5", "7"]
+    codes = []
+    for k in range(100):
+        n, m = rng.integers(1, 9), rng.integers(1, 6)
+        lines = [",".join([f"r{i}", *rng.choice(pool, m)]) for i in range(n)]
+        text = "\n".join([",".join(["id", *(f"c{j}" for j in range(m))]), *lines]).encode()
+        path.write_bytes(text if k % 2 else mutate(text, rng))
+        code, _, err = run(capsys, "check", path, "--json")
+        assert err.count("\n") == code
+        codes.append(code)
+    assert set(codes) == {0, 1}

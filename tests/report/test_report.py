@@ -1,0 +1,170 @@
+"""The report: one page that needs nothing else, and says what was restored."""
+
+import re
+from html.parser import HTMLParser
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from scipy import sparse
+from tests.standin import restore as stand_in
+
+import declip
+from declip import Intervals
+from declip.datasets import load_assay
+from declip.io import TableFileError
+from declip.report import View, notebook_html, render, write_cells, write_report
+
+HOSTILE = '<script>alert("x")</script>'
+
+
+def panel(names=None):
+    assay = load_assay()
+    frame = pd.DataFrame(assay.table, assay.sample_ids, names or list(assay.analyte_names))
+    return Intervals.from_table(frame, assay.ceiling, assay.floor)
+
+
+@pytest.fixture(scope="module")
+def result():
+    return stand_in(panel())
+
+
+@pytest.fixture(scope="module")
+def page(result):
+    return render(result, "data/assay.csv")
+
+
+class Elements(HTMLParser):
+    def __init__(self, text):
+        super().__init__()
+        self.tags, self.attributes, self.ids = [], [], []
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append(tag)
+        self.attributes += attrs
+        self.ids += [value for name, value in attrs if name == "id"]
+
+
+def test_the_page_needs_no_network_and_no_script(page):
+    found = Elements(page)
+    assert "script" not in found.tags
+    assert "link" not in found.tags
+    addresses = [value for name, value in found.attributes if name in ("src", "href", "xlink:href")]
+    assert all(value.startswith(("#", "data:image/png")) for value in addresses)
+    assert "@import" not in page
+    assert "url(http" not in page
+
+
+def test_the_page_has_its_sections_and_pictures(page):
+    found = Elements(page)
+    for name in ("clipped", "restored", "trust", "chosen", "again"):
+        assert name in found.ids
+    assert found.tags.count("svg") == 3
+    assert "assay.csv" in page
+    assert "data/" not in page
+
+
+def test_no_identifier_is_used_twice(page):
+    ids = Elements(page).ids
+    assert len(ids) == len(set(ids))
+
+
+def test_colours_of_pictures_are_those_of_the_page(page):
+    assert "var(--restored)" in page
+    assert "#010208" not in page
+    assert "prefers-color-scheme: dark" in page
+    assert "@media print" in page
+
+
+def test_counts_are_those_of_the_flags(result, page):
+    counts = View(result).counts
+    assert sum(counts.values()) == 720
+    for flag, count in counts.items():
+        tile = re.search(rf'class="tile {flag}".*?<b>(\d+)</b>', page, re.S)
+        assert int(tile[1]) == count
+
+
+def test_html_in_names_is_escaped_everywhere():
+    names = [HOSTILE, "$\\alpha$ & <b>", *(f"a{j}" for j in range(10))]
+    hostile = stand_in(panel(names))
+    hostile.warnings = [HOSTILE]
+    hostile.chosen = {"method": HOSTILE}
+    hostile.candidates = [{"method": HOSTILE, HOSTILE: 1.0}]
+    text = render(hostile, f"{HOSTILE}.csv")
+    assert "script" not in Elements(text).tags
+    assert "<b>\u2028" not in text
+    assert "&lt;script&gt;" in text
+    assert "script" not in Elements(notebook_html(hostile)).tags
+
+
+def test_the_report_is_not_written_over_a_file(result, tmp_path):
+    path = write_report(result, tmp_path / "r.html")
+    with pytest.raises(TableFileError, match="the file exists"):
+        write_report(result, path)
+    assert write_report(result, path, overwrite=True) == path
+
+
+@pytest.mark.parametrize("kind", ["csv", "tsv", "parquet", "xlsx"])
+def test_the_list_of_cells_has_one_line_for_each(result, tmp_path, kind):
+    path = write_cells(result, tmp_path / f"cells.{kind}")
+    readers = {"parquet": pl.read_parquet, "xlsx": pd.read_excel}
+    if kind in ("csv", "tsv"):
+        frame = pd.read_csv(path, sep="," if kind == "csv" else "\t")
+    elif kind == "xlsx":
+        frame = pd.read_excel(path, engine="calamine")
+    else:
+        frame = pd.DataFrame(readers[kind](path).to_dict(as_series=False))
+    assert len(frame) == 720
+    names = ["row", "column", "reported", "value", "flag", "band_lower", "band_upper"]
+    assert list(frame.columns) == names
+    np.testing.assert_allclose(frame["value"], result.table.ravel(), rtol=1e-15)
+    assert frame["flag"].tolist() == result.flags.ravel().tolist()
+    below = frame["reported"].astype(str).str.startswith("<")
+    assert below.sum() == 79
+
+
+def test_tables_of_every_shape_have_a_report():
+    rng = np.random.default_rng(0)
+    for shape in ((1, 1), (1, 5), (30, 1), (500, 300)):
+        truth = np.exp(rng.normal(size=(shape[0], 1)) + rng.normal(size=shape[1]))
+        cells = Intervals.from_table(np.minimum(truth, 2.0 if truth.size > 1 else 1e9), ceiling=2.0)
+        few = np.full(shape, "restored" if cells.n_open else "exact")
+        result = stand_in(panel())
+        result.table, result.flags, result.lower, result.upper = truth, few, truth, truth
+        result.intervals = cells
+        assert render(result).count("<svg") == 3
+
+
+def test_a_real_restoration_reports_and_shows_itself(tmp_path):
+    result = declip.restore(panel(), log=True, method="tobit", n_components=2, progress=False)
+    text = result.report(tmp_path / "r.html").read_text()
+    assert 'id="figure-reclip"' in text
+    assert "log=True" in text
+    assert "restored" in result._repr_html_()
+
+
+def test_a_sparse_restoration_has_a_report():
+    rng = np.random.default_rng(0)
+    truth = rng.normal(size=(60, 2)) @ rng.normal(size=(2, 30))
+    seen = np.minimum(truth, 1.0) * (rng.random(truth.shape) < 0.5)
+    result = declip.restore(
+        sparse.csr_array(seen), ceiling=1.0, method="tobit", n_components=2, progress=False
+    )
+    view = View(result)
+    assert sum(view.counts.values()) == np.count_nonzero(seen)
+    column = view.column(0)
+    exact = column.flag == "exact"
+    np.testing.assert_array_equal(column.value[exact], seen[exact, 0])
+    assert render(result).count("<svg") >= 3
+
+
+def test_rows_and_columns_without_any_determined_cell_are_named():
+    result = stand_in(panel())
+    hidden = result.flags != "exact"
+    result.flags[:, 3] = np.where(hidden[:, 3], "undetermined", "exact")
+    result.flags[2, 5] = "undetermined"
+    view = View(result)
+    assert view.undetermined("column") == ["analyte_04"]
+    assert "sample_03" not in view.undetermined("row") or not hidden[2].any()

@@ -1,0 +1,281 @@
+"""restore: what comes back, that it does no harm, and that nothing is invented."""
+
+from importlib import import_module
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy import sparse
+
+import declip
+from declip import Intervals, restore
+
+FAST = {"method": "tobit", "n_components": 2, "alpha": 1.0}
+
+
+def table(n=120, p=6, rank=2, noise=0.3, seed=0):
+    rng = np.random.default_rng(seed)
+    truth = rng.normal(size=(n, rank)) @ rng.normal(size=(rank, p))
+    return truth + noise * rng.normal(size=(n, p))
+
+
+@pytest.fixture(scope="module")
+def clipped():
+    """Truth, table with ceilings and gaps, and its ceilings."""
+    truth = table()
+    ceiling = np.quantile(truth, 0.75, axis=0)
+    X = np.minimum(truth, ceiling)
+    X[np.random.default_rng(1).random(X.shape) < 0.1] = np.nan
+    return truth, X, ceiling
+
+
+@pytest.fixture(scope="module")
+def restored(clipped):
+    return restore(clipped[1], clipped[2], **FAST)
+
+
+def test_exact_cells_are_untouched(clipped, restored):
+    _, X, ceiling = clipped
+    exact = X < ceiling
+    for got in (restored.table, restored.lower, restored.upper):
+        assert_array_equal(got[exact], X[exact])
+    assert (restored.flags[exact] == "exact").all()
+
+
+def test_clipped_cells_lie_beyond_their_limit_and_in_their_band(clipped, restored):
+    _, X, ceiling = clipped
+    at = X == ceiling
+    assert (restored.table[at] > X[at]).all()
+    assert_array_equal(restored.lower[at], X[at])
+    assert (restored.upper[at] >= restored.table[at]).all()
+    assert (restored.flags[at] == "restored").all()
+
+
+def test_missing_cells_are_filled_within_their_band(clipped, restored):
+    gap = np.isnan(clipped[1])
+    assert (restored.flags[gap] == "filled").all()
+    assert (restored.lower[gap] < restored.table[gap]).all()
+    assert (restored.table[gap] < restored.upper[gap]).all()
+
+
+def test_restoring_gains_on_the_truth(clipped, restored):
+    truth, X, ceiling = clipped
+    at = X == ceiling
+    left, ours = (np.sqrt(np.mean((x - truth)[at] ** 2)) for x in (X, restored.table))
+    assert ours < 0.7 * left
+
+
+def test_the_choice_is_among_the_methods_and_says_why(clipped):
+    r = restore(clipped[1], clipped[2], budget=3)
+    assert r.chosen["method"] in {c["method"] for c in r.candidates}
+    assert r.chosen["why"]
+    assert "extrapolation" in str(r)
+    judged = [c for c in r.candidates if "reclip" in c]
+    assert r.chosen["method"] == min(judged, key=lambda c: c["reclip"])["method"]
+
+
+def test_same_seed_same_result(clipped, restored):
+    again = restore(clipped[1], clipped[2], **FAST)
+    assert_array_equal(again.table, restored.table)
+    assert_array_equal(again.upper, restored.upper)
+
+
+def test_floors_mirror_ceilings(clipped):
+    _, X, ceiling = clipped
+    up = restore(X, ceiling=ceiling, method="column")
+    down = restore(-X, floor=-ceiling, method="column")
+    assert_allclose(down.table, -up.table, rtol=1e-6, atol=1e-6)
+    assert_allclose(down.lower, -up.upper, rtol=1e-6, atol=1e-6)
+
+
+def test_units_do_not_matter(clipped, restored):
+    _, X, ceiling = clipped
+    units = np.array([1e-3, 1.0, 7.0, 1e4, 0.5, 30.0])
+    scaled = restore(X * units, ceiling * units, **FAST)
+    assert_allclose(scaled.table, restored.table * units, rtol=1e-3, atol=1e-6)
+
+
+def test_logarithms_carry_the_limits_along(clipped, restored):
+    _, X, ceiling = clipped
+    r = restore(np.exp(X), np.exp(ceiling), log=True, **FAST)
+    at = ~np.isnan(X)
+    assert_allclose(np.log(r.table[at]), restored.table[at], rtol=1e-5, atol=1e-5)
+
+
+# What comes back for each kind of input.
+
+
+def test_a_pandas_frame_keeps_its_labels(clipped, restored):
+    _, X, ceiling = clipped
+    frame = pd.DataFrame(X, columns=list("abcdef"), index=[f"s{i}" for i in range(len(X))])
+    r = restore(frame, ceiling, **FAST)
+    for got in (r.table, r.flags, r.lower, r.upper):
+        assert list(got.columns) == list(frame.columns)
+        assert list(got.index) == list(frame.index)
+    assert_allclose(r.table.to_numpy(), restored.table)
+    assert_array_equal(r.flags.to_numpy(), restored.flags)
+
+
+def test_a_polars_frame_keeps_its_columns(clipped, restored):
+    _, X, ceiling = clipped
+    r = restore(pl.DataFrame(X, schema=list("abcdef")), ceiling, **FAST)
+    assert isinstance(r.table, pl.DataFrame)
+    assert r.flags.columns == list("abcdef")
+    assert_allclose(r.table.to_numpy(), restored.table)
+
+
+def test_a_sparse_table_keeps_its_pattern_and_is_never_dense():
+    rng = np.random.default_rng(0)
+    n = 300_000
+    rows, cols = rng.integers(0, 200_000, 2000), rng.integers(0, 100_000, 2000)
+    rows[:1000], cols[:1000] = np.arange(1000) % 50, np.arange(1000) // 50
+    values = np.minimum(rng.normal(size=2000), 1.0)
+    X = sparse.coo_array((values, (rows, cols)), shape=(n, n)).tocsr()
+    X.data = np.minimum(X.data, 1.0)
+    r = restore(X, ceiling=1.0, method="column")
+    assert_array_equal(r.table.indptr, X.indptr)
+    assert_array_equal(r.table.indices, X.indices)
+    assert len(r.flags) == X.nnz
+    assert_array_equal(r.flags == "exact", X.data < 1)
+    assert_array_equal(r.table.data[X.data < 1], X.data[X.data < 1])
+
+
+def test_intervals_carry_their_limits(clipped, restored):
+    _, X, ceiling = clipped
+    cells = Intervals.from_table(X, ceiling)
+    assert_array_equal(restore(cells, **FAST).table, restored.table)
+    with pytest.raises(TypeError, match="carries its own limits"):
+        restore(cells, ceiling, **FAST)
+
+
+def test_predict_is_in_the_units_of_the_table(clipped, restored):
+    _, X, _ = clipped
+    rows, cols = np.nonzero(np.isnan(X))
+    assert_allclose(restored.predict(rows, cols), restored.table[rows, cols])
+
+
+# Do no harm.
+
+
+def test_nothing_is_restored_or_filled_beyond_what_the_truth_can_be(clipped, restored):
+    _, X, ceiling = clipped
+    high = ceiling + 0.2
+    r = restore(X, ceiling, between=(None, high), **FAST)
+    assert (r.table <= high + 1e-9).all()
+    assert (r.upper <= high + 1e-9).all()
+    at = X == ceiling
+    assert (r.table[at] < np.minimum(restored.table, high)[at] + 1e-9).all()
+
+
+def test_a_limit_that_the_truth_cannot_pass_is_the_truth(clipped):
+    _, X, ceiling = clipped
+    r = restore(X, ceiling, between=(None, ceiling), **FAST)
+    assert_array_equal(r.table[X == ceiling], X[X == ceiling])
+
+
+def test_bounds_inside_the_table_are_refused(clipped):
+    with pytest.raises(ValueError, match="beyond the bounds of between="):
+        restore(clipped[1], clipped[2], between=(None, -1.0), **FAST)
+
+
+def test_limits_are_kept_where_the_truth_lies_at_them():
+    rng = np.random.default_rng(0)
+    X = np.minimum(rng.uniform(size=(400, 4)), 0.5)
+    X[:, 1:] = rng.choice([0.1, 0.2, 0.3, 0.5], size=(400, 3))  # nothing beyond 0.5 to be found
+    r = restore(X, ceiling=0.5, method="column")
+    left = X == 0.5
+    assert np.abs(r.table - X)[left].mean() < 0.3
+
+
+def test_without_evidence_the_limits_are_kept():
+    X = np.array([[1.0, 2.0], [3.0, 5.0], [5.0, 4.0]])
+    r = restore(X, ceiling=5)
+    assert r.kept_limits
+    assert_array_equal(r.table, X)
+    assert any("left at their limits" in w for w in r.warnings)
+
+
+def test_nothing_is_invented_in_undetermined_rows_and_columns():
+    X = np.column_stack([np.minimum(table(), 1.0), np.full(120, 1.0), np.full(120, np.nan)])
+    X[0] = np.nan
+    X[0, 0] = 1.0
+    X[5, 6] = np.nan
+    r = restore(X, ceiling=1.0, **FAST)
+    assert (r.flags[0] == "undetermined").all()
+    assert (r.flags[:, 6:] == "undetermined").all()
+    assert_array_equal(r.table[1:5, 6], 1.0)  # a column of limits alone stays at them
+    assert np.isnan(r.table[:, 7]).all()  # nothing is known of an empty column
+    assert r.table[5, 6] == 1.0  # the location of its column
+    assert any("1 row (0)" in w for w in r.warnings)
+    assert any("2 columns (6, 7)" in w for w in r.warnings)
+
+
+def test_proposed_limits_are_mentioned_and_not_applied():
+    X = np.minimum(table(300), 0.5)
+    r = restore(X, method="hinge", n_components=2, alpha=1.0)
+    assert any("0.5" in w and "look clipped" in w for w in r.warnings)
+    assert_array_equal(r.table, X)
+    assert not r.kept_limits
+
+
+def test_a_table_without_limits_is_only_filled():
+    X = table()
+    X[::7, 2] = np.nan
+    r = restore(X, budget=2)
+    assert r.reclip is None
+    assert set(np.unique(r.flags)) == {"exact", "filled"}
+    assert_allclose(r.table[::7, 2], table()[::7, 2], atol=2.0)
+
+
+@pytest.mark.parametrize("shape", [(1, 8), (30, 1), (2, 2)])
+def test_tables_of_every_shape_are_taken(shape):
+    X = np.minimum(np.random.default_rng(0).normal(size=shape), 0.5)
+    r = restore(X, ceiling=0.5, budget=1)
+    assert r.table.shape == shape
+    assert (r.table >= X).all()
+
+
+@pytest.mark.parametrize("scale", [1e-30, 1e30])
+def test_extreme_scales_are_taken(clipped, scale):
+    _, X, ceiling = clipped
+    r = restore(X * scale, ceiling * scale, method="column")
+    assert np.isfinite(r.table).all()
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"method": "magic"}, "method must be one of"),
+        ({"scale": "rows"}, "scale must be one of"),
+        ({"coverage": 1.5}, "coverage must lie between 0 and 1"),
+        ({"budget": 0}, "budget must be a positive number"),
+        ({"n_components": 99}, "n_components must be"),
+        ({"log": "a"}, "log must be True, False or the columns"),
+        ({"log": ["nowhere"]}, "log names column 'nowhere'"),
+    ],
+)
+def test_wrong_arguments_are_named(clipped, wrong, message):
+    with pytest.raises((ValueError, TypeError), match=message):
+        restore(clipped[1], clipped[2], **wrong)
+
+
+def test_the_function_is_found_beside_its_package():
+    package = import_module("declip.restoration")
+    assert declip.restore is package.restore
+
+
+def test_cells_known_to_lie_in_a_range_are_put_inside_it(clipped):
+    truth = clipped[0]
+    lower, upper = np.where(truth > 0.5, 0.5, truth), np.where(truth > 0.5, 1.5, truth)
+    upper = np.where(truth > 1.5, 9.0, upper)
+    r = restore(Intervals.from_bounds(lower, upper), **FAST)
+    open_ = lower < upper
+    assert ((r.table > lower) & (r.table < upper))[open_].all()
+    assert (r.flags[open_] == "restored").all()
+
+
+def test_a_table_of_limits_alone_is_refused():
+    with pytest.raises(ValueError, match="All 20 observed cells are clipped"):
+        restore(np.ones((5, 4)), ceiling=1)
