@@ -280,9 +280,10 @@ def _splits(intervals: Intervals, seed: int) -> list[tuple[NDArray, NDArray]]:
 
 
 def _reclipped(intervals: Intervals, by_column: bool) -> list[tuple[Reclipped, NDArray]]:
-    """Return tables that hide as large a share of the exact cells as the real limits, and half.
+    """Return tables with limits moved a little inwards, and the shares that they hide.
 
-    A large table has judged cells enough without the second.
+    What lies just inside a real limit tells most of what lies beyond it. A large table has judged
+    cells enough without the second.
     """
     if intervals.n_open == 0:
         return []
