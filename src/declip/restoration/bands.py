@@ -12,8 +12,8 @@ from declip.restoration.tails import Tails
 
 __all__ = ["Hazards", "Observation", "calibrated"]
 
-_TABLE_PRIOR = 50.0  # cells with normal tails that the hazard of a table counts as having seen
-_COLUMN_PRIOR = 12.0  # cells of the table that the hazard of a column counts as having seen
+_TABLE_PRIOR = 5.0  # cells with normal tails that the hazard of a table counts as having seen
+_COLUMN_PRIOR = 6.0  # cells of the table that the hazard of a column counts as having seen
 _SMALLEST, _LARGEST = 1.0, 20.0  # no tail heavier than the normal one: values do no harm
 
 

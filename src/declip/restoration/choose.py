@@ -34,6 +34,7 @@ _PATIENCE = 2  # larger ranks that may be worse before no more are tried
 _LEAST_HIDDEN, _MOST_HIDDEN = 0.1, 0.4  # of the exact cells of a column, by one limit
 _SCALE_STEPS = 10
 _TWO_LEVELS_UP_TO = 30_000  # observed cells
+_PARTS = (0.5, 0.25)  # of the share that the real limits hide: evidence from close to them
 
 
 @dataclass(frozen=True)
@@ -279,9 +280,10 @@ def _splits(intervals: Intervals, seed: int) -> list[tuple[NDArray, NDArray]]:
 
 
 def _reclipped(intervals: Intervals, by_column: bool) -> list[tuple[Reclipped, NDArray]]:
-    """Return tables that hide as large a share of the exact cells as the real limits, and half.
+    """Return tables with limits moved a little inwards, and the shares that they hide.
 
-    A large table has judged cells enough without the second.
+    What lies just inside a real limit tells most of what lies beyond it. A large table has judged
+    cells enough without the second.
     """
     if intervals.n_open == 0:
         return []
@@ -293,7 +295,7 @@ def _reclipped(intervals: Intervals, by_column: bool) -> list[tuple[Reclipped, N
     share = np.array([np.bincount(group[c], minlength=n) / observed for c in clipped])
     hidden = np.where(share > 0, np.clip(share, _LEAST_HIDDEN, _MOST_HIDDEN), 0.0)
     sides = {"floors": bool(clipped[0].any()), "ceilings": bool(clipped[1].any())}
-    parts = (1.0, 0.5) if len(intervals) <= _TWO_LEVELS_UP_TO else (1.0,)
+    parts = _PARTS if len(intervals) <= _TWO_LEVELS_UP_TO else _PARTS[:1]
     return [
         (reclip(intervals, part * hidden, by_column=by_column, **sides), part * hidden)
         for part in parts
