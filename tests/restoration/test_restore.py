@@ -194,7 +194,7 @@ def test_without_evidence_the_limits_are_kept():
     r = restore(X, ceiling=5)
     assert r.kept_limits
     assert_array_equal(r.table, X)
-    assert any("left at their limits" in w for w in r.warnings)
+    assert any("was left at it" in w for w in r.warnings)
 
 
 def test_nothing_is_invented_in_undetermined_rows_and_columns():
@@ -279,3 +279,9 @@ def test_cells_known_to_lie_in_a_range_are_put_inside_it(clipped):
 def test_a_table_of_limits_alone_is_refused():
     with pytest.raises(ValueError, match="All 20 observed cells are clipped"):
         restore(np.ones((5, 4)), ceiling=1)
+
+
+def test_a_method_that_cannot_be_tuned_is_not_said_to_have_been_chosen_as_asked():
+    r = restore(np.array([[1.0, 2.0], [3.0, 2.0]]), ceiling=3.0, method="tobit")
+    assert r.chosen["method"] == "column"
+    assert r.chosen["why"] == "The table has too few cells to tune 'tobit'."

@@ -187,8 +187,10 @@ def _final(candidate: Candidate) -> Any:
 def _chosen(choice: Choice, settings: Settings) -> dict[str, Any]:
     best = choice.candidate
     others = [c for c in choice.candidates if c is not best and "seconds" in c.scores]
-    if settings.method != "auto":
+    if settings.method == best.method:
         why = "It was asked for."
+    elif settings.method != "auto":
+        why = f"The table has too few cells to tune {settings.method!r}."
     elif not others:
         why = "It is the only one that could be judged."
     elif "reclip" in best.scores:
@@ -219,7 +221,7 @@ def _warnings(
     side = intervals.by_row
     clipped = np.isinf(side.lower).any() or np.isinf(side.upper).any()
     if clipped and choice.reclip is None:
-        yield "Too few exact cells for a reclip test: all clipped cells were left at their limits."
+        yield "Too few exact cells for a reclip test: every cell beyond a limit was left at it."
     elif clipped and kept.all():
         yield "The reclip test shows no gain over leaving cells at their limits: they were kept."
     elif clipped and kept.any():
