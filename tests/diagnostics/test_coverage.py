@@ -126,3 +126,13 @@ def test_limits_that_differ_within_a_column_are_not_made_up():
 def test_a_single_row_or_column_is_no_obstacle(shape):
     X = np.array([1.0, 2.0, 3.0, 3.0]).reshape(shape)
     assert diagnose(X, ceiling=3).coverage.n_clipped == 2
+
+
+def test_values_that_end_as_if_at_a_ceiling_are_told_if_none_was_given():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((200, 3))
+    X[:, 1] = np.minimum(X[:, 1], 0.5)
+    (concern,) = diagnose(X).concerns
+    assert (concern.kind, concern.which) == ("no limit given", (1,))
+    assert "pass ceiling=" in concern.text
+    assert not diagnose(X, ceiling=np.array([np.inf, 0.5, np.inf])).concerns

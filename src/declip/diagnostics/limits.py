@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from declip.detect import detect_limits
 from declip.diagnostics.coverage import AxisCounts, Coverage
 from declip.intervals import Intervals
 from declip.solvers import Limits
@@ -32,7 +33,8 @@ class Concern:
     Attributes
     ----------
     kind : str
-        "never reached", "wholly clipped", "mostly clipped" or "nearly at the limit".
+        "never reached", "wholly clipped", "mostly clipped", "nearly at the limit" or "no limit
+        given".
     axis : {"table", "row", "column"}
         What ``which`` counts.
     which : tuple of int
@@ -93,7 +95,11 @@ def limit_concerns(
     declared : tuple of bool
         Whether the user gave a ceiling, and a floor.
     """
-    concerns = [*_never_reached(coverage, declared), *_wholly_clipped(coverage.cols)]
+    concerns = [
+        *_never_reached(coverage, declared),
+        *_wholly_clipped(coverage.cols),
+        *_not_given(intervals, coverage, declared),
+    ]
     if limits is not None:
         concerns += [
             *_mostly_clipped(intervals, coverage.cols, limits),
@@ -112,6 +118,29 @@ def _never_reached(coverage: Coverage, declared: tuple[bool, bool]) -> Iterator[
                 f"No value is at the {side}: every observed cell counts as exact on that side. "
                 f"Check the {side}, or allow for rounding with Intervals.from_table(..., tol=).",
             )
+
+
+def _not_given(
+    intervals: Intervals, coverage: Coverage, declared: tuple[bool, bool]
+) -> Iterator[Concern]:
+    open_ends = [
+        side
+        for side, given in zip(_SIDES, declared, strict=True)
+        if not given and not getattr(coverage.rows, side).any()
+    ]
+    proposal = detect_limits(intervals) if open_ends else None
+    for side in open_ends:
+        limit = getattr(proposal, side)
+        if limit is None:
+            continue
+        which = np.flatnonzero(np.isfinite(np.broadcast_to(limit, intervals.shape[1])))
+        yield Concern(
+            "no limit given",
+            "column",
+            tuple(which.tolist()),
+            f"{name_some('column', which, coverage.cols.labels)}: values end as if at a {side}, "
+            f"and none was given. See detect_limits(X); pass {side}= if the scale stops there.",
+        )
 
 
 def _wholly_clipped(cols: AxisCounts) -> Iterator[Concern]:
