@@ -285,3 +285,14 @@ def test_a_method_that_cannot_be_tuned_is_not_said_to_have_been_chosen_as_asked(
     r = restore(np.array([[1.0, 2.0], [3.0, 2.0]]), ceiling=3.0, method="tobit")
     assert r.chosen["method"] == "column"
     assert r.chosen["why"] == "The table has too few cells to tune 'tobit'."
+
+
+def test_a_callable_is_told_of_the_progress():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((40, 4))
+    told = []
+    restore(np.minimum(X, 1.0), ceiling=1.0, method="column", progress=lambda *at: told.append(at))
+    assert told[-1][0] == "the final fit"
+    shares = [share for _, share in told]
+    assert shares == sorted(shares)
+    assert 0 <= shares[0] <= shares[-1] <= 1

@@ -45,6 +45,8 @@ class Job:
     message: str = ""
     started: float = 0.0
     seconds: float = 0.0
+    doing: str = ""
+    share: float = 0.0
     table: TableFile | None = None
     summary: dict[str, Any] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
@@ -83,12 +85,16 @@ class Job:
             raise ValueError("the file was not read")
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            result = declip.restore(self.table.intervals, progress=False, n_jobs=-1, **options)
+            result = declip.restore(self.table.intervals, progress=self.note, n_jobs=-1, **options)
         self.notes = list(dict.fromkeys(one_line(str(warning.message)) for warning in caught))
         write_table(result.table, self.output("table"), like=self.table, overwrite=True)
         write_cells(result, self.output("flags"), overwrite=True)
         write_report(result, self.output("report"), source=self.name, overwrite=True)
         self.summary |= {"flags": View(result).counts, "kept_limits": bool(result.kept_limits)}
+
+    def note(self, doing: str, share: float) -> None:
+        """Keep how far a restoration has come."""
+        self.doing, self.share = doing, share
 
     def status(self) -> dict[str, Any]:
         """Return what the page shows."""
@@ -98,6 +104,8 @@ class Job:
             "state": self.state,
             "message": self.message,
             "seconds": round(running, 1),
+            "doing": self.doing,
+            "share": round(self.share, 2),
             "summary": self.summary,
             "notes": self.notes,
         }
@@ -148,6 +156,7 @@ class Jobs:
                 job.seconds = time.monotonic() - job.started
 
         job.state, job.message, job.started = "running", "", time.monotonic()
+        job.note("", 0.0)
         self._worker.submit(task)
 
     def _without_paths(self, text: str, job: Job) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from time import monotonic
 from typing import Any
 
 import numpy as np
@@ -51,7 +52,7 @@ def restore(
     budget: float = 8.0,
     random_state: int = 0,
     n_jobs: int | None = None,
-    progress: bool | None = None,
+    progress: bool | Callable[[str, float], None] | None = None,
 ) -> Restoration:
     """Restore clipped and missing cells, by the method that does best on the table's own values.
 
@@ -95,8 +96,9 @@ def restore(
         Seed.
     n_jobs : int or None, default=None
         Threads; None is 1, -1 all.
-    progress : bool or None, default=None
-        Whether to show a progress bar; None if the terminal can.
+    progress : bool, callable or None, default=None
+        Whether to show a progress bar; None if the terminal can. A callable is called with what is
+        being done and the share of the budget that is spent.
 
     Returns
     -------
@@ -238,13 +240,17 @@ def _warnings(
 
 
 @contextmanager
-def _progress(budget: float, wanted: bool | None) -> Iterator[Callable[[str], None]]:
+def _progress(
+    budget: float, wanted: bool | Callable[[str, float], None] | None
+) -> Iterator[Callable[[str], None]]:
     """Show a bar of the budget spent, with what is being done."""
+    began = monotonic()
+    if callable(wanted):
+        yield lambda what: wanted(what, min((monotonic() - began) / budget, 1.0))
+        return
     if not (sys.stderr.isatty() if wanted is None else wanted):
         yield lambda _: None
         return
-    from time import monotonic
-
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
@@ -256,7 +262,7 @@ def _progress(budget: float, wanted: bool | None) -> Iterator[Callable[[str], No
         transient=True,
     )
     with bar:
-        task, began = bar.add_task("reading", total=budget), monotonic()
+        task = bar.add_task("reading", total=budget)
         yield lambda what: bar.update(
             task, description=what, completed=min(monotonic() - began, budget)
         )
