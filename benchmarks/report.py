@@ -90,7 +90,6 @@ def _bars(found: list[dict[str, Any]]) -> None:
     axes.barh(names, [r["cpu"] for r in shown], color=colours)
     axes.bar_label(axes.containers[0], fmt="%.2f", padding=3)
     axes.invert_yaxis()
-    axes.set_xscale("log")
     axes.set_xlabel("CPU seconds an epoch, rank 40")
     axes.spines[["top", "right"]].set_visible(False)
     figure.savefig(RESULTS / "peers.png", dpi=120)
@@ -141,6 +140,11 @@ def _scaling(found: dict[str, Any]) -> str:
     for axis, what in zip(axes, ("cells", "ranks", "rows"), strict=True):
         times = {int(n): t for n, t in found[what].items()}
         axis.loglog(list(times), list(times.values()), "o-")
+        some = [min(times), sorted(times)[len(times) // 2], max(times)]
+        axis.set_xticks(some, [f"{n:,}" for n in some])
+        ends = [min(times.values()), max(times.values())]
+        axis.set_yticks(ends, [f"{t:.2g}" for t in ends])
+        axis.minorticks_off()
         axis.set_title(f"{what}: exponent {found['exponents'][what]:.2f}", fontsize=10)
         axis.spines[["top", "right"]].set_visible(False)
     axes[0].set_ylabel("seconds a sweep")
