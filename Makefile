@@ -22,7 +22,7 @@ test: $(VENV)/.installed-test ## run the fast tests and the examples in docstrin
 test-long: $(VENV)/.installed-test ## run every test
 	$(BIN)/python -m pytest $(ARGS)
 
-bench: $(VENV)/.installed-bench ## measure declip beside its peers (an hour, on a quiet machine)
+bench: $(VENV)/.installed-bench ## measure declip beside its peers (twenty minutes, on a quiet machine)
 	$(BIN)/python -m benchmarks $(ARGS)
 
 bench-quick: $(VENV)/.installed-bench ## the same on small shapes, under three minutes

@@ -14,8 +14,10 @@ from benchmarks.contenders import ALPHA, as_intervals, as_values, peak_mb, resid
 from benchmarks.runner import per_epoch, run, stopwatch
 from benchmarks.shapes import CEILING, SHAPES, make_ratings, ratings
 from declip import Intervals, TrCMC, kernels
-from declip.objective import largest_alpha
+from declip.lowrank import LowRank
+from declip.objective import largest_alpha, objective
 from declip.solvers import Limits, constant_model, minimise, start_model, subgradient_descent
+from declip.svd import shrink
 
 __all__ = ["STUDIES"]
 
@@ -83,7 +85,8 @@ def soft_impute(quick: bool) -> dict[str, Any]:
         peer = SoftImpute(shrinkage_value=alpha, max_iters=100, init_fill_method="zero",
                             convergence_threshold=1e-5, verbose=False)  # fmt: skip
         filled = peer.fit_transform(X)
-    goal = _value(X, filled, alpha)
+    low = LowRank.from_svd(shrink(filled, alpha))  # the low-rank matrix behind the filled table
+    goal = objective(data, low, alpha)
     with stopwatch() as ours:
         model = TrCMC(alpha=alpha, tol=1e-5, solver="factored").fit(data)
     return {
@@ -92,14 +95,6 @@ def soft_impute(quick: bool) -> dict[str, Any]:
         "soft_impute": {**theirs, "objective": goal},
         "declip": {**ours, "objective": model.objective_, "gap": model.gap_, "rank": model.rank_},
     }
-
-
-def _value(X: np.ndarray, filled: np.ndarray, alpha: float) -> float:
-    """Return the objective of the low-rank matrix behind a filled table: one more shrinkage."""
-    U, S, Vt = np.linalg.svd(filled, full_matrices=False)
-    S = np.maximum(S - alpha, 0)
-    low = (U * S) @ Vt
-    return 0.5 * float(np.nansum((X - low) ** 2)) + alpha * float(S.sum())
 
 
 def convex(quick: bool) -> dict[str, Any]:
@@ -119,7 +114,6 @@ def _dtr_steps(data: Intervals, n: int) -> dict[str, Any]:
     """Return the seconds of each step from the paper's start."""
     ends = (np.array([[x]], data.dtype) for x in (-np.inf, CEILING))
     limits, times = Limits(*ends), [time.process_time()]
-
     subgradient_descent(
         *(data, constant_model(data, 1.0), limits, 60.0, 60.0),
         max_rank=20,

@@ -26,9 +26,7 @@ from declip.solvers.solution import Solution
 
 __all__ = ["minimise", "solve_rows"]
 
-_INNER_STEPS = (
-    3  # Newton steps of a row in a sweep; the second and third touch only cells that changed
-)
+_INNER_STEPS = 3  # Newton steps of a row in a sweep; later ones touch only cells that changed
 _SETTLED_SWEEPS = 3  # sweeps in a row that must gain less than tol
 _CG_FROM = 32  # factors from which conjugate gradients lower the objective faster than Cholesky
 _CG_STEPS = 3
