@@ -68,6 +68,10 @@ class FroCMC(CompletionEstimator):
         Threads; None is 1, -1 all. The result does not depend on it.
     warm_start : bool, default=False
         Whether to start from the last fit, if it had the same shape and rank.
+    half_precision : bool, default=False
+        Whether the first sweeps over a table of float32, while they gain much, read the factors of
+        the other side in half precision: faster on large tables. The sweeps that settle the fit
+        are made in full precision.
     verbose : int, default=0
         Print the objective every so many sweeps.
 
@@ -91,7 +95,8 @@ class FroCMC(CompletionEstimator):
         The objective at the fit. For "tobit" it is the negative log-likelihood plus
         :math:`\frac{\alpha}{2 \sigma^2} (|P|^2 + |Q|^2)`, minimised over the scale as well.
     history_ : ndarray of shape (n_iter_ + 1,)
-        The objective at the start and after each sweep; it never rises.
+        The objective at the start and after each sweep; it never rises (in half precision, by more
+        than its rounding).
     gap_ : float
         How far the fit can be, at most, above the optimum of the convex problem with the trace norm
         in place of the ridge, in units of `objective_` (for "tobit" at the estimated scale). Near
@@ -134,6 +139,7 @@ class FroCMC(CompletionEstimator):
         "init": [StrOptions({"random", "svd"})],
         "random_state": ["random_state"],
         "warm_start": ["boolean"],
+        "half_precision": ["boolean"],
     }
 
     def __init__(
@@ -152,6 +158,7 @@ class FroCMC(CompletionEstimator):
         random_state: Any = None,
         n_jobs: int | None = None,
         warm_start: bool = False,
+        half_precision: bool = False,
         verbose: int = 0,
     ) -> None:
         self.n_components = n_components
@@ -167,6 +174,7 @@ class FroCMC(CompletionEstimator):
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.warm_start = warm_start
+        self.half_precision = half_precision
         self.verbose = verbose
 
     def _solve(self, intervals: Intervals, on_sweep: Any) -> Solution:
@@ -178,6 +186,7 @@ class FroCMC(CompletionEstimator):
             max_iter=self.max_iter,
             tol=self.tol,
             threads=effective_n_jobs(self.n_jobs),
+            half=self.half_precision,
             on_sweep=on_sweep,
         )
 

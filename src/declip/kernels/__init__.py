@@ -87,6 +87,7 @@ def half_sweep(
     inner_steps: int = 1,
     cg_steps: int = 0,
     inner_tol: float = 1e-12,
+    half: bool = False,
     threads: int = 1,
 ) -> float:
     """Lower the objective of every row of ``own``, in place, with ``other`` fixed.
@@ -96,13 +97,17 @@ def half_sweep(
     Cholesky, or by ``cg_steps`` conjugate gradient steps if that is positive). The objective of no
     row ever rises.
 
+    With ``half``, ``other`` is rounded to half precision on the way in (not in double precision, nor
+    on a processor that has none): half the memory to fetch at random.
+
     Returns
     -------
     float
         The loss of all cells after the sweep, without the ridge.
     """
     return _kernels.half_sweep(
-        *_arrays(side), own, other, offset, ridge, scale, inner_steps, cg_steps, inner_tol, threads
+        *(*_arrays(side), own, other, offset, ridge, scale, inner_steps, cg_steps),
+        *(inner_tol, half, threads),
     )
 
 

@@ -10,7 +10,7 @@
 extern const IsaKernels DECLIP_JOIN(kernels_, DECLIP_ISA);
 const IsaKernels DECLIP_JOIN(kernels_, DECLIP_ISA) = {
     DECLIP_TEXT(DECLIP_ISA),
-    {SweepImpl<float>::padded, SweepImpl<float>::rows, SweepImpl<float>::residuals},
-    {SweepImpl<double>::padded, SweepImpl<double>::rows, SweepImpl<double>::residuals},
+    {SweepImpl<float>::padded, SweepImpl<float>::narrow(), SweepImpl<float>::worker, SweepImpl<float>::residuals},
+    {SweepImpl<double>::padded, SweepImpl<double>::narrow(), SweepImpl<double>::worker, SweepImpl<double>::residuals},
     draw_rows,
 };

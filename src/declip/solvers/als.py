@@ -16,6 +16,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from declip import kernels
 from declip.intervals import Cells, Intervals
@@ -30,6 +31,7 @@ _INNER_STEPS = 3  # Newton steps of a row in a sweep; later ones touch only cell
 _SETTLED_SWEEPS = 3  # sweeps in a row that must gain less than tol
 _CG_FROM = 32  # factors from which conjugate gradients lower the objective faster than Cholesky
 _CG_STEPS = 3
+_HALF_UNTIL = 1e-3  # share of the objective a sweep must gain for half precision to be enough
 
 
 @dataclass(frozen=True)
@@ -50,6 +52,7 @@ class _Descent:
     alpha_bias: float | None
     scale: float
     threads: int
+    narrow: bool = False
 
     def point(self, model: LowRank, loss: float) -> _Point:
         penalised = Penalised(self.scale, self.intervals.n_exact)
@@ -64,6 +67,7 @@ class _Descent:
             *(side, model, self.alpha, self.alpha_bias, self.scale),
             inner_steps=1 if by_cg else _INNER_STEPS,
             cg_steps=_CG_STEPS if by_cg else 0,
+            half=self.narrow,
             threads=self.threads,
         )
 
@@ -103,8 +107,20 @@ def _half_sweep(
     ridge = np.full(A.shape[1], alpha, A.dtype)
     if model.bias and alpha_bias is not None:
         ridge[-1] = alpha_bias
+    unit = _half_units(design) if how.get("half") else None
+    if unit is not None:
+        # q p = (q / u) (u p), and ridge p^2 = ridge / u^2 (u p)^2
+        design, A, ridge = design / unit, A * unit, ridge / unit**2
     loss = kernels.half_sweep(side, A, design, offset, ridge, scale=scale, **how)  # type: ignore[arg-type]
-    return replace(model, A=A), loss
+    return replace(model, A=A if unit is None else A / unit), loss
+
+
+def _half_units(design: NDArray) -> NDArray | None:
+    """Return powers of two that bring each column into the range of half precision, if need be."""
+    largest = np.maximum(design.max(0), -design.min(0))
+    if np.all((largest > 2.0**-4) & (largest < 2.0**12)):
+        return None
+    return np.exp2(np.ceil(np.log2(largest, where=largest > 0, out=np.zeros_like(largest))))
 
 
 def solve_rows(
@@ -134,6 +150,7 @@ def minimise(
     max_iter: int = 200,
     tol: float = 1e-6,
     threads: int = 1,
+    half: bool = False,
     on_sweep: Callable[[Solution], bool] = lambda _: False,
     polish: bool = True,
 ) -> Solution:
@@ -154,12 +171,14 @@ def minimise(
         ``tol`` a cell) in each of three sweeps in a row.
     threads : int
         Threads of the sweeps; the result does not depend on it.
+    half : bool
+        Whether the first sweeps, while they gain much, read the fixed factors in half precision.
     on_sweep : callable
         Called with the state after each sweep; a true answer stops the fit.
     polish : bool
         Whether to end with the rows solved to rounding, as `solve_rows` does for new ones.
     """
-    descent = _Descent(intervals, alpha, alpha_bias, scale, threads)
+    descent = _Descent(intervals, alpha, alpha_bias, scale, threads, half)
     now = descent.evaluate(start)
     before, momentum = now.model, 0
     history = [now.value]
@@ -178,7 +197,11 @@ def minimise(
         if scale > 0:
             now = descent.update_scale(now)
         unit = settling_unit(intervals, history[0], now.value, scale)
-        settled = settled + 1 if history[-1] - now.value <= tol * unit else 0
+        gain = history[-1] - now.value
+        if descent.narrow and gain < _HALF_UNTIL * unit:
+            descent.narrow = False
+            now = descent.evaluate(now.model)
+        settled = settled + 1 if gain <= tol * unit else 0
         history.append(now.value)
         stopped = on_sweep(Solution(now.model, np.array(history), False, descent.scale))
     if polish:
