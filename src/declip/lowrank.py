@@ -141,10 +141,11 @@ class LowRank:
 
     def toward(self, other: LowRank, t: float) -> LowRank:
         """Return the point self + t (other - self) of the factors."""
-        step = self.A.dtype.type(t)
-        return replace(
-            self, A=self.A + step * (other.A - self.A), B=self.B + step * (other.B - self.B)
-        )
+        A, B = other.A - self.A, other.B - self.B
+        for step, origin in ((A, self.A), (B, self.B)):
+            step *= step.dtype.type(t)
+            step += origin
+        return replace(self, A=A, B=B)
 
     def astype(self, dtype: Any) -> LowRank:
         """Return the same matrix with factors of another floating type."""
@@ -158,7 +159,9 @@ class LowRank:
 
     def squared_norm(self) -> float:
         """Return |A|^2 + |B|^2, offsets included."""
-        return float(sum(np.einsum("ij,ij->", F, F, dtype=np.float64) for F in (self.A, self.B)))
+        return float(
+            sum(np.einsum("ij,ij->i", F, F).sum(dtype=np.float64) for F in (self.A, self.B))
+        )
 
     def predict(
         self, rows: NDArray[np.int32], cols: NDArray[np.int32], threads: int = 1
@@ -185,7 +188,8 @@ class LowRank:
 
 
 def _apply(A: NDArray, M: NDArray, bias: bool) -> NDArray:
+    if not bias:
+        return A @ M.astype(A.dtype)
     out = A.copy()
-    k = A.shape[1] - bias
-    out[:, :k] = A[:, :k] @ M.astype(A.dtype)
+    np.matmul(A[:, :-1], M.astype(A.dtype), out=out[:, :-1])
     return out

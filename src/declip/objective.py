@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from declip import kernels
 from declip.intervals import Intervals
 from declip.kernels import interval_loss, residuals
 from declip.lowrank import LowRank
@@ -76,7 +77,7 @@ def total_loss(intervals: Intervals, model: LowRank, scale: float = 0.0, threads
     """Return the loss of all observed cells."""
     design, offset = model.seen_from_rows()
     side = intervals.by_row
-    return residuals(side, model.A, design, offset, scale=scale, threads=threads)[0]
+    return kernels.total_loss(side, model.A, design, offset, scale=scale, threads=threads)
 
 
 class Gradient(NamedTuple):

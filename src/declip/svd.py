@@ -27,6 +27,7 @@ _DENSE_UP_TO = 4_000_000  # cells up to which a matrix is worked on as a dense o
 _POWER_STEPS = 2  # passes of a warm-started subspace iteration
 _COLD_STEPS = 5  # and of one that starts at random
 _SPARE = 8  # directions carried beyond those that are asked for
+_STRIP = 4096  # rows widened to double precision at a time
 
 
 class SVD(NamedTuple):
@@ -85,8 +86,9 @@ def _root(F: NDArray) -> NDArray:
     """Return R with R^T R = F^T F, to the precision of F."""
     if F.dtype == np.float64 or len(F) < F.shape[1]:
         return np.asarray(np.linalg.qr(F.astype(np.float64), mode="r"))
-    wide = F.astype(np.float64)
-    squares, V = np.linalg.eigh(wide.T @ wide)  # errs by 1e-16 of the largest square: 1e-8 of F
+    strips = (F[i : i + _STRIP].astype(np.float64) for i in range(0, len(F), _STRIP))
+    # The squares err by 1e-16 of the largest: 1e-8 of F.
+    squares, V = np.linalg.eigh(sum(strip.T @ strip for strip in strips))
     return np.sqrt(np.maximum(squares, 0.0))[:, None] * V.T
 
 

@@ -26,6 +26,7 @@ __all__ = [
     "isa_names",
     "predict",
     "residuals",
+    "total_loss",
     "truncated_normals",
     "use_isa",
 ]
@@ -97,8 +98,8 @@ def half_sweep(
     Cholesky, or by ``cg_steps`` conjugate gradient steps if that is positive). The objective of no
     row ever rises.
 
-    With ``half``, ``other`` is rounded to half precision on the way in (not in double precision, nor
-    on a processor that has none): half the memory to fetch at random.
+    With ``half``, ``other`` is rounded to half precision on the way in: half the memory to fetch at
+    random. Double precision is never halved, nor anything on a processor that cannot.
 
     Returns
     -------
@@ -124,6 +125,20 @@ def residuals(
     exact, open_ = np.empty_like(side.value), np.empty_like(side.lower)
     loss = _kernels.residuals(*_arrays(side), own, other, offset, scale, exact, open_, threads)
     return loss, exact, open_
+
+
+def total_loss(
+    side: Side,
+    own: Floats,
+    other: Floats,
+    offset: Floats,
+    *,
+    scale: float = 0.0,
+    threads: int = 1,
+) -> float:
+    """Return the loss of all cells; nothing is stored for a cell."""
+    none = np.empty(0, own.dtype)
+    return _kernels.residuals(*_arrays(side), own, other, offset, scale, none, none, threads)
 
 
 def predict(

@@ -170,9 +170,10 @@ double residuals(In<int64_t> exact_ptr, In<int32_t> exact_idx, In<T> value, In<i
                  In<T> offset, double scale, Out<T> exact_out, Out<T> open_out, int threads) {
     const CellsView<T> cells = view<T>(exact_ptr, exact_idx, value, open_ptr, open_idx, lower, upper);
     const int k = static_cast<int>(other.shape(1));
+    const bool loss_only = exact_out.shape(0) + open_out.shape(0) == 0;
     require(static_cast<int64_t>(own.shape(0)) == cells.n_rows && static_cast<int>(own.shape(1)) == k &&
-                offset.shape(0) == other.shape(0) && exact_out.shape(0) == value.shape(0) &&
-                open_out.shape(0) == lower.shape(0),
+                offset.shape(0) == other.shape(0) &&
+                ((exact_out.shape(0) == value.shape(0) && open_out.shape(0) == lower.shape(0)) || loss_only),
             "factor shapes disagree");
     const nb::gil_scoped_release release;
     const int ld = kernels<T>().padded(k);
@@ -180,8 +181,8 @@ double residuals(In<int64_t> exact_ptr, In<int32_t> exact_idx, In<T> value, In<i
     const Problem<T> problem{padded.other.get(), nullptr, offset.data(), T(0), nullptr, 0, false, ld, k, scale,
                              0, 0, 0.0};
     return over_chunks(chunks_of(cells, k), threads, [&](int64_t begin, int64_t end) {
-        return kernels<T>().residual_rows(problem, cells, own.data(), k, begin, end, exact_out.data(),
-                                          open_out.data());
+        return kernels<T>().residual_rows(problem, cells, own.data(), k, begin, end,
+                                          loss_only ? nullptr : exact_out.data(), loss_only ? nullptr : open_out.data());
     });
 }
 

@@ -529,7 +529,7 @@ struct SweepImpl {
         return new RowQueue<T, Hinge>(problem, Hinge{}, cells, own);
     }
 
-    // Predictions, gradients and loss of the cells of rows [begin, end); own is unpadded, other padded.
+    // Loss of the cells of rows [begin, end) and, unless null, its gradients; own is unpadded, other padded.
     static double residuals(const Problem<T>& problem, const CellsView<T>& cells, const T* own, int k,
                             int64_t begin, int64_t end, T* exact_out, T* open_out) {
         Buffer<T> p(problem.ld);
@@ -544,7 +544,7 @@ struct SweepImpl {
                 const T* q = problem.other + static_cast<int64_t>(j) * problem.ld;
                 const T r = dot(q, p.get(), problem.ld) + offset_of(problem, j) - row.value[c];
                 total += 0.5 * static_cast<double>(r) * r;
-                exact_out[row.exact_begin + c] = r;
+                if (exact_out != nullptr) exact_out[row.exact_begin + c] = r;
             }
             for (int64_t c = 0; c < row.n_open; ++c) {
                 const int32_t j = row.open_idx[c];
@@ -553,7 +553,7 @@ struct SweepImpl {
                 const CellLoss cell = problem.scale > 0 ? tobit(x, row.lower[c], row.upper[c])
                                                         : hinge(x, row.lower[c], row.upper[c]);
                 total += cell.value;
-                open_out[row.open_begin + c] = static_cast<T>(cell.gradient);
+                if (open_out != nullptr) open_out[row.open_begin + c] = static_cast<T>(cell.gradient);
             }
         }
         return total;
