@@ -112,13 +112,18 @@ def gradient(
     return Gradient(
         loss,
         *(
-            sparse.csr_array((data.astype(dtype, copy=False), idx, ptr), shape=shape)
+            sparse.csr_array((data.astype(dtype, copy=False), idx, _narrow(ptr)), shape=shape)
             for data, idx, ptr in (
                 (exact, side.exact_idx, side.exact_ptr),
                 (open_, side.open_idx, side.open_ptr),
             )
         ),
     )
+
+
+def _narrow(ptr: NDArray[np.int64]) -> NDArray:
+    """Return row pointers as int32 where they fit: SciPy copies int32 columns to match int64."""
+    return ptr.astype(np.int32) if ptr[-1] <= np.iinfo(np.int32).max else ptr
 
 
 @dataclass(frozen=True)
