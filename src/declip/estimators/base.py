@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from numbers import Integral, Real
+from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
@@ -16,7 +17,7 @@ from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted, validate_data
 from threadpoolctl import threadpool_limits
 
-from declip import kernels
+from declip import kernels, persistence
 from declip.intervals import Intervals
 from declip.lowrank import LowRank
 from declip.solvers import Solution, solve_rows
@@ -342,6 +343,30 @@ class CompletionEstimator(
             x = self._solve_new_rows(shown).predict(rows[hidden], cols[hidden])
             total += kernels.interval_loss(x, lower[hidden], upper[hidden]).value.sum()
         return -float(np.sqrt(2 * total / len(rows)))
+
+    def save(self, path: str | Path, *, overwrite: bool = False) -> Path:
+        """Write the fitted estimator to a file, from which `declip.load` makes it anew.
+
+        Parameters, fitted attributes and what `set_output` was asked for are kept, to the last bit;
+        callbacks are not. The file appears whole or not at all, and holds no pickle.
+
+        Parameters
+        ----------
+        path : str or Path
+            File to come, usually named ``.npz``.
+        overwrite : bool, default=False
+            Whether a file that exists may be replaced.
+        """
+        check_is_fitted(self)
+        return persistence.save(self, path, overwrite=overwrite)
+
+    def _check_loaded(self) -> None:
+        """Refuse a state that was read from a file and in which the parts do not fit together."""
+        self._validate_params()
+        model = self._model()
+        shape = len(self.row_offset_), len(self.column_offset_)
+        if model.shape != shape or shape[1] != self.n_features_in_:
+            raise ValueError("factors and offsets are not of one table")
 
     def __sklearn_tags__(self) -> Any:
         """Say that tables may be sparse and have missing cells, and that float32 is kept."""

@@ -351,6 +351,22 @@ class BayesCMC(CompletionEstimator):
             "converged_": run.converged,
         }
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out the posterior, whose samples the run holds as well."""
+        return {n: part for n, part in super().__getstate__().items() if n != "posterior_"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Take a state, and the posterior from its run."""
+        super().__setstate__(state)
+        if "run_" in state:
+            self.posterior_ = self.run_.posterior
+
+    def _check_loaded(self) -> None:
+        self._validate_params()
+        shapes = {sample.factors.shape for sample in self.posterior_.samples}
+        if {*shapes, self.intervals_.shape} != {(self.intervals_.shape[0], self.n_features_in_)}:
+            raise ValueError("samples and cells are not of one table")
+
     def _not_converged(self, solution: Any) -> str:
         r_hat = solution.r_hat()
         worst = max(JUDGED, key=lambda kind: np.mean(~(r_hat[kind] <= R_HAT_LIMIT)))

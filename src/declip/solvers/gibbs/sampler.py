@@ -113,6 +113,13 @@ class Run:
     monitor: Monitor
     stopped: bool = False
 
+    def _check_loaded(self) -> None:
+        """Refuse a run that was read from a file and traces cells outside of its table."""
+        places, shape = (self.monitor.rows, self.monitor.cols), self.chains[0].factors.shape
+        inside = all(p.min() >= 0 and p.max() < n for p, n in zip(places, shape, strict=True))
+        if not inside or {chain.factors.shape for chain in self.chains} != {shape}:
+            raise ValueError("the parts of a run are not of one table")
+
     @property
     def n_iter(self) -> int:
         """Number of sweeps of each chain."""
