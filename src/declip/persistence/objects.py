@@ -80,6 +80,10 @@ def _read_estimator(reader: Reader, payload: Any) -> Any:
     if not issubclass(kind, BaseEstimator):
         raise ValueError(f"{name!r} is not an estimator")
     found = kind()
+    known = {*found.get_params(deep=False), _OUTPUT}
+    unknown = [n for n in nodes if n not in known and (n[:1] == "_" or n[-1:] != "_")]
+    if unknown:
+        raise ValueError(f"its parameter {unknown[0]!r} is one that this version does not know")
     found.__setstate__(reader.values(nodes))
     return _checked(found)
 

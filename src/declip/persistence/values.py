@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import date, datetime
+from importlib import import_module
 from itertools import pairwise
 from typing import Any
 
@@ -57,6 +59,19 @@ def _read_scalar(_: Reader, payload: Any) -> Any:
     return np.frombuffer(bytes.fromhex(payload[1]), dtype)[0]
 
 
+def _write_time(_: Writer, value: Any, at: str) -> list[Any]:
+    zone = getattr(value, "tzinfo", None)
+    return [type(value).__name__, value.isoformat(), None if zone is None else str(zone)]
+
+
+def _read_time(_: Reader, payload: Any) -> Any:
+    name, text, zone = payload
+    if name == "Timestamp":  # of pandas
+        moment = import_module("pandas").Timestamp(text)
+        return moment if zone is None else moment.tz_convert(zone)
+    return {"date": date, "datetime": datetime}[name].fromisoformat(text)
+
+
 def _read_generator(_: Reader, state: Any) -> np.random.Generator:
     generator = np.random.default_rng(0)
     generator.bit_generator.state = state
@@ -88,6 +103,7 @@ KINDS = {
     "objects": Kind(
         lambda v: type(v) is np.ndarray and v.dtype == object, _write_objects, _read_objects
     ),
+    "time": Kind(lambda v: isinstance(v, date), _write_time, _read_time),
     "generator": Kind(
         lambda v: isinstance(v, np.random.Generator) and "PCG64" in repr(v),
         lambda _, v, __: v.bit_generator.state,
