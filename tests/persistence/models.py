@@ -30,7 +30,8 @@ UNFITTED = {
     "BayesCMC": BayesCMC(2, ceiling=CEILING, **_SHORT),
     "BayesCMC for ratings": BayesCMC(2, ceiling=CEILING, noise="row+column", df=4, **_SHORT),
 }
-ESTIMATORS = {name: UNFITTED[name] for name in ("FroCMC", "TrCMC", "DTrCMC", "ExactCMC", "BayesCMC")}
+_PLAIN = ("FroCMC", "TrCMC", "DTrCMC", "ExactCMC", "BayesCMC")
+ESTIMATORS = {name: UNFITTED[name] for name in _PLAIN}
 
 
 @cache

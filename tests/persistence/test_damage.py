@@ -3,6 +3,7 @@
 import tracemalloc
 import warnings
 import zipfile
+from contextlib import suppress
 
 import numpy as np
 import pytest
@@ -25,6 +26,14 @@ def saved(name, tmp_path):
     return model, model.save(tmp_path / "seed.npz").read_bytes()
 
 
+def loaded(path):
+    """Return what a file gives, or the message of the error."""
+    try:
+        return declip.load(path), None
+    except ModelFileError as error:
+        return None, str(error)
+
+
 @each_file
 @pytest.mark.parametrize("damage", MUTATIONS, ids=lambda f: f.__name__)
 def test_a_damaged_file_never_gives_another_model(name, damage, tmp_path):
@@ -32,13 +41,8 @@ def test_a_damaged_file_never_gives_another_model(name, damage, tmp_path):
     path = tmp_path / "damaged.npz"
     for seed in range(N_MUTATIONS):
         path.write_bytes(damage(raw, np.random.default_rng(seed)))
-        try:
-            found = declip.load(path)
-        except ModelFileError as error:
-            assert str(error).startswith(f"{path}: ")
-            assert "\n" not in str(error)
-        else:
-            assert same(found, model)
+        found, message = loaded(path)
+        assert same(found, model) if message is None else message.startswith(f"{path}: ")
 
 
 @pytest.mark.filterwarnings("ignore")
@@ -49,14 +53,10 @@ def test_a_forged_file_is_refused_or_gives_a_model_that_answers(name, tmp_path):
     path = tmp_path / "forged.npz"
     for seed in range(N_FORGERIES):
         path.write_bytes(forge(raw, np.random.default_rng(seed)))
-        try:
-            found = declip.load(path)
-        except ModelFileError:
-            continue
-        try:
-            answers(found)
-        except Exception as error:  # numbers that no fit would give
-            assert not isinstance(error, SystemError | MemoryError)
+        found, message = loaded(path)
+        if message is None:
+            with suppress(ValueError, ArithmeticError):  # of numbers that no fit would give
+                answers(found)
 
 
 def peak_of_loading(path):
@@ -105,7 +105,7 @@ def test_a_crowd_of_members_is_refused_before_they_are_listed(tmp_path):
 
 
 def test_an_array_larger_than_memory_is_refused_before_it_is_read(tmp_path, monkeypatch):
-    _, raw = saved("TrCMC", tmp_path)
+    saved("TrCMC", tmp_path)
     monkeypatch.setattr("declip.persistence.archive.free_memory", lambda: 100)
     monkeypatch.setattr("declip.persistence.archive._SMALL", 100)
     with pytest.raises(ModelFileError, match="GiB of memory, and so much is not free"):
@@ -131,7 +131,4 @@ def test_damage_brings_no_warnings(tmp_path):
         warnings.simplefilter("error")
         for damage in MUTATIONS:
             path.write_bytes(damage(raw, np.random.default_rng(3)))
-            try:
-                declip.load(path)
-            except ModelFileError:
-                pass
+            loaded(path)

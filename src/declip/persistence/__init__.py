@@ -2,6 +2,7 @@
 
 from declip.persistence.archive import LIBRARY, Archive, checksum, read_archive, write_archive
 from declip.persistence.atomic import new_file
+from declip.persistence.checkpoint import Checkpoint, fingerprint
 from declip.persistence.codec import decode, encode
 from declip.persistence.errors import FileError, ModelFileError, one_line
 from declip.persistence.models import load, save
@@ -9,11 +10,13 @@ from declip.persistence.models import load, save
 __all__ = [
     "LIBRARY",
     "Archive",
+    "Checkpoint",
     "FileError",
     "ModelFileError",
     "checksum",
     "decode",
     "encode",
+    "fingerprint",
     "load",
     "new_file",
     "one_line",

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from datetime import date, datetime
 from importlib import import_module
 from itertools import pairwise
+from pathlib import Path, PurePath
 from typing import Any
 
 import numpy as np
@@ -102,6 +103,9 @@ KINDS = {
     ),
     "objects": Kind(
         lambda v: type(v) is np.ndarray and v.dtype == object, _write_objects, _read_objects
+    ),
+    "path": Kind(
+        lambda v: isinstance(v, PurePath), lambda _, v, __: str(v), lambda _, text: Path(text)
     ),
     "time": Kind(lambda v: isinstance(v, date), _write_time, _read_time),
     "generator": Kind(

@@ -22,7 +22,7 @@ from declip.intervals import Cells, Intervals
 from declip.lowrank import LowRank
 from declip.objective import Penalised, total_loss
 from declip.solvers.noise import fit_scale
-from declip.solvers.solution import Solution
+from declip.solvers.solution import NO_BOOKMARK, Bookmark, Solution
 
 __all__ = ["minimise", "solve_rows"]
 
@@ -135,6 +135,7 @@ def minimise(
     tol: float = 1e-6,
     threads: int = 1,
     on_sweep: Callable[[Solution], bool] = lambda _: False,
+    bookmark: Bookmark = NO_BOOKMARK,
     polish: bool = True,
 ) -> Solution:
     """Minimise the objective of the factor model from a start.
@@ -156,14 +157,19 @@ def minimise(
         Threads of the sweeps; the result does not depend on it.
     on_sweep : callable
         Called with the state after each sweep; a true answer stops the fit.
+    bookmark : Bookmark
+        Where to go on, and where to leave the state after each sweep.
     polish : bool
         Whether to end with the rows solved to rounding, as `solve_rows` does for new ones.
     """
     descent = _Descent(intervals, alpha, alpha_bias, scale, threads)
-    now = descent.evaluate(start)
-    before, momentum = now.model, 0
-    history = [now.value]
-    settled, stopped, unit = 0, False, 1.0
+    if bookmark.state is None:
+        now = descent.evaluate(start)
+        before, momentum, settled, history = now.model, 0, 0, [now.value]
+    else:
+        model, loss, descent.scale, before, momentum, settled, history = bookmark.state
+        now = descent.point(model, loss)
+    stopped, unit = False, settling_unit(intervals, history[0], now.value, scale)
     while len(history) <= max_iter and settled < _SETTLED_SWEEPS and not stopped:
         ahead = before.toward(now.model, 1 + momentum / (momentum + 3))
         new = descent.sweep(ahead)
@@ -180,6 +186,7 @@ def minimise(
         unit = settling_unit(intervals, history[0], now.value, scale)
         settled = settled + 1 if history[-1] - now.value <= tol * unit else 0
         history.append(now.value)
+        bookmark.put((now.model, now.loss, descent.scale, before, momentum, settled, history))
         stopped = on_sweep(Solution(now.model, np.array(history), False, descent.scale))
     if polish:
         rows = solve_rows(intervals.by_row, now.model, alpha, descent.scale, threads, alpha_bias)
