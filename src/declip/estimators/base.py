@@ -202,9 +202,8 @@ class CompletionEstimator(
         begun = {n: v for n, v in self.get_params(deep=False).items() if n not in _NO_MATTER}
         if begun.get("warm_start"):
             begun |= {n: v for n, v in vars(self).items() if n.endswith("_")}
-        begun["table"] = [intervals.shape, intervals.by_row]
-        marks = {name: persistence.fingerprint(value) for name, value in begun.items()}
-        return persistence.Checkpoint(self.checkpoint, {"estimator": type(self).__name__, **marks})
+        begun |= {"estimator": type(self).__name__, "table": [intervals.shape, intervals.by_row]}
+        return persistence.Checkpoint(self.checkpoint, begun)
 
     def _not_converged(self, solution: Solution) -> str:
         return (

@@ -57,7 +57,7 @@ class ExactCMC(CompletionEstimator):
         Trace norm of a feasible matrix minus a lower bound from duality.
     primal_residual_, dual_residual_ : float
         Distance of the observed cells from their intervals, relative to their size; and how far the
-        spectral norm of the dual point exceeded 1.
+        spectral norm of the dual point exceeded 1. They and the gap are NaN after Ctrl-C.
     converged_ : bool
         Whether gap and primal residual are within ``tol``.
     scale_, row_offset_, column_offset_, mean_, has_offsets_

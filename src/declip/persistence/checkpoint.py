@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from os import PathLike
 from pathlib import Path
 from time import monotonic
@@ -29,8 +30,8 @@ class Checkpoint:
     ----------
     path : str or Path
         The file. If it is there, the fit goes on from the state in it.
-    fit : dict of str to str
-        Fingerprints of all that determines the result, by name. A file of another fit is refused.
+    fit : dict
+        All that determines the result, by name. A file of another fit is refused.
 
     Attributes
     ----------
@@ -38,8 +39,11 @@ class Checkpoint:
         Where to go on; None to begin.
     """
 
-    def __init__(self, path: str | PathLike[str], fit: dict[str, str]) -> None:
-        self.path, self.fit = Path(path), {"version of declip": LIBRARY, **fit}
+    def __init__(self, path: str | PathLike[str], fit: Mapping[str, Any]) -> None:
+        self.path = Path(path)
+        with about_model(self.path, "cannot be used as a checkpoint"):
+            parts = {"version of declip": LIBRARY, **fit}
+            self.fit = {name: fingerprint(value, name) for name, value in parts.items()}
         self.state = self._found() if self.path.exists() else None
         self._next = monotonic() + PAUSE
 
@@ -73,8 +77,8 @@ class Checkpoint:
             return decode(archive.content["state"], archive.arrays)
 
 
-def fingerprint(value: Any) -> str:
+def fingerprint(value: Any, name: str = "") -> str:
     """Return a digest by which values are told apart: numbers to the last bit, and their types."""
-    content, arrays = encode(value)
+    content, arrays = encode(value, name)
     parts = [(name, a.dtype.str, a.shape, checksum(a.tobytes("A"))) for name, a in arrays.items()]
     return checksum(json.dumps([content, parts], sort_keys=True).encode())

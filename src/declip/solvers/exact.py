@@ -52,6 +52,9 @@ class Bracket:
         return max(self.upper - self.lower, 0.0)
 
 
+_UNKNOWN = Bracket(np.nan, np.nan, np.nan, np.nan)  # between two looks at the residuals
+
+
 @dataclass
 class _Splitting:
     """The iterate X and the sparse part S of Z = X + S."""
@@ -131,7 +134,8 @@ def minimum_trace_norm(
             )
             tau, s = change * tau, change * s
         bookmark.put((X, x, s, tau, history, next_change, converged, proof))
-        stopped = on_sweep(Solution(X, np.array(history), False, 0.0))
+        model = X.astype(intervals.dtype)
+        stopped = on_sweep(Solution(model, np.array(history), False, 0.0, proof=_UNKNOWN))
     proof = split.bracket(X, x, s / tau)
     model = X.astype(intervals.dtype)
     return Solution(model, np.array(history), converged, 0.0, stopped, proof=proof)
