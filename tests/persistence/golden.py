@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 from tests.persistence.models import ESTIMATORS, answers, fitted, restoration
 
-FOLDER = Path(__file__).parent / "golden"
+FOLDER = Path(__file__).parent / "written_by_0.1.0"
 NAMES = [*ESTIMATORS, "Restoration"]
 
 
