@@ -12,7 +12,7 @@ from declip.persistence import fingerprint
 from reliability.children import asked
 
 _BLAS = ("1", "2")
-_JOBS = (1, 2, 3, 8)
+_JOBS = (1, 8)
 
 
 def marks(n_jobs=None, repeats=1):

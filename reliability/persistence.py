@@ -25,7 +25,7 @@ def studies(quick):
     return {
         "damaged files": lambda: damage.damaged_files(1_500 if quick else 10_000),
         "saves killed": lambda: kills.saves_killed(5 if quick else 50),
-        "fits killed": lambda: kills.fits_killed(1 if quick else 5),
+        "fits killed": lambda: kills.fits_killed(1 if quick else 3),
         "Ctrl-C": lambda: interrupts.ctrl_c(1 if quick else 5),
         "repeats": lambda: determinism.repeats(3 if quick else 20),
         "processes and threads": determinism.processes_and_threads,

@@ -302,3 +302,39 @@ def test_the_header_tells_versions_shapes_and_checksums(name, tmp_path):
         n: (a.dtype.str, a.shape) for n, a in arrays.items()
     }
     assert all(len(entry["checksum"]) == 32 for entry in header["arrays"].values())
+
+
+FORGERIES = {
+    "factors of other rank": ("components_", np.zeros((3, 6))),
+    "factors of other type": ("components_", np.zeros((2, 6), np.float32)),
+    "factors that are whole numbers": ("row_factors_", np.zeros((24, 2), np.int64)),
+    "fewer columns": ("components_", np.zeros((2, 5))),
+    "fewer offsets": ("row_offset_", np.zeros(23)),
+}
+
+
+@pytest.mark.parametrize("forgery", FORGERIES)
+def test_parts_that_do_not_fit_together_are_refused(forgery, tmp_path):
+    content, arrays = encode(fitted("FroCMC"))
+    name, array = FORGERIES[forgery]
+    with pytest.raises(ModelFileError, match="cannot be loaded"):
+        declip.load(written(content, {**arrays, name: array}, tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("exact_idx", 6),  # beyond the last column
+        ("exact_idx", -1),
+        ("exact_ptr", 10**6),
+        ("open_ptr", -5),
+        ("monitor.rows", 24),
+    ],
+)
+def test_cells_outside_of_their_table_are_refused(name, value, tmp_path):
+    content, arrays = encode(fitted("BayesCMC"))
+    (key,) = (key for key in arrays if key.endswith(name))
+    arrays[key] = arrays[key].copy()
+    arrays[key][3] = value
+    with pytest.raises(ModelFileError, match="cannot be loaded"):
+        declip.load(written(content, arrays, tmp_path))

@@ -406,6 +406,7 @@ class CompletionEstimator(
         """Refuse a state that was read from a file and in which the parts do not fit together."""
         self._validate_params()
         model = self._model()
+        model._check_loaded()
         shape = len(self.row_offset_), len(self.column_offset_)
         if model.shape != shape or shape[1] != self.n_features_in_:
             raise ValueError("factors and offsets are not of one table")
