@@ -7,7 +7,7 @@ PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 NATIVE := pyproject.toml CMakeLists.txt $(wildcard src/declip/kernels/*.cpp src/declip/kernels/*.hpp)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-long bench bench-quick lint format clean FORCE
+.PHONY: help demo test test-long reliability bench bench-quick lint format clean FORCE
 .DELETE_ON_ERROR:
 
 help: ## show this list
@@ -21,6 +21,9 @@ test: $(VENV)/.installed-test ## run the fast tests and the examples in docstrin
 
 test-long: $(VENV)/.installed-test ## run every test
 	$(BIN)/python -m pytest $(ARGS)
+
+reliability: $(VENV)/.installed-test ## measure files, long fits and determinism in bad times (half an hour)
+	$(BIN)/python -m reliability.persistence $(ARGS)
 
 bench: $(VENV)/.installed-bench ## measure declip beside its peers (twenty minutes, on a quiet machine)
 	$(BIN)/python -m benchmarks $(ARGS)

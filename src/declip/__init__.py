@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from declip.intervals import Intervals
     from declip.io import TableFile, read_limits, read_table, write_table
     from declip.model_selection import EntryKFold, EntrySearchCV, EntryShuffleSplit
+    from declip.persistence import ModelFileError, load
     from declip.pooling import Pooled, pool
     from declip.reclip import ReclipResult, reclip_test
     from declip.restoration import Restoration, restore
@@ -28,6 +29,7 @@ __all__ = [
     "ExactCMC",
     "FroCMC",
     "Intervals",
+    "ModelFileError",
     "Pooled",
     "ReclipResult",
     "Restoration",
@@ -36,6 +38,7 @@ __all__ = [
     "__version__",
     "detect_limits",
     "diagnose",
+    "load",
     "pool",
     "read_limits",
     "read_table",
@@ -58,6 +61,7 @@ _HOMES = {
     "ExactCMC": "declip.estimators",
     "FroCMC": "declip.estimators",
     "Intervals": "declip.intervals",
+    "ModelFileError": "declip.persistence",
     "Pooled": "declip.pooling",
     "ReclipResult": "declip.reclip",
     "Restoration": "declip.restoration",
@@ -65,6 +69,7 @@ _HOMES = {
     "TrCMC": "declip.estimators",
     "detect_limits": "declip.detect",
     "diagnose": "declip.diagnostics",
+    "load": "declip.persistence",
     "pool": "declip.pooling",
     "read_limits": "declip.io",
     "read_table": "declip.io",

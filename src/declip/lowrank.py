@@ -42,6 +42,12 @@ class LowRank:
         for name in ("A", "B"):  # the kernels read rows
             object.__setattr__(self, name, np.ascontiguousarray(getattr(self, name)))
 
+    def _check_loaded(self) -> None:
+        """Refuse factors that were read from a file and are not those of a matrix."""
+        same = self.A.dtype == self.B.dtype and self.A.shape[1:] == self.B.shape[1:]
+        if not (same and self.A.ndim == 2 and self.A.dtype.kind == "f" and self.rank >= 0):
+            raise ValueError("two factors do not fit together")
+
     @classmethod
     def from_svd(cls, found: SVD, dtype: Any = np.float64) -> LowRank:
         """Return U S V^T as balanced factors; at least one column, of zeros if there is nothing."""

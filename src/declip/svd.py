@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from concurrent.futures import Future
+from threading import Thread, current_thread, main_thread
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -26,6 +28,7 @@ _EXACT_UP_TO = 128  # smaller side up to which a full SVD is as quick as anythin
 _DENSE_UP_TO = 4_000_000  # cells up to which a matrix is worked on as a dense one
 _POWER_STEPS = 2  # passes of a warm-started subspace iteration
 _COLD_STEPS = 5  # and of one that starts at random
+_LONG_FROM = 512  # smaller side from which LAPACK takes a good part of a second
 _SPARE = 8  # directions carried beyond those that are asked for
 _STRIP = 4096  # rows widened to double precision at a time
 
@@ -203,8 +206,28 @@ def leading(
 
 
 def _dense_svd(A: NDArray, k: int) -> SVD:
-    U, S, Vt = np.linalg.svd(A, full_matrices=False)
+    U, S, Vt = _aside(lambda: np.linalg.svd(A, full_matrices=False), A.shape)
     return SVD(U[:, :k], S[:k], Vt[:k].T)
+
+
+def _aside(work: Callable[[], Any], shape: tuple[int, ...]) -> Any:
+    """Return the result of LAPACK, of large matrices from a thread, so that Ctrl-C need not wait.
+
+    An interrupted call is left to end by itself: it writes to nothing that anyone still reads. The
+    interpreter waits for it before it exits, since LAPACK must not run while memory is taken down.
+    """
+    if min(shape) < _LONG_FROM or current_thread() is not main_thread():
+        return work()
+    result: Future = Future()
+
+    def run() -> None:
+        try:
+            result.set_result(work())
+        except BaseException as error:
+            result.set_exception(error)
+
+    Thread(target=run, daemon=False).start()
+    return result.result()
 
 
 def _above(A: NDArray, threshold: float) -> SVD:
@@ -230,7 +253,7 @@ def _gram_svd(A: NDArray, share: float) -> SVD:
         U, S, V = _dense_svd(A, len(A))
         k = int((S > share * S[0]).sum())
         return SVD(U[:, :k], S[:k], V[:, :k])
-    squares, U = np.linalg.eigh(A @ A.T)
+    squares, U = _aside(lambda: np.linalg.eigh(A @ A.T), A.shape)
     kept = np.flatnonzero(squares > max(squares[-1], 0.0) * share**2)[::-1]
     U, S = U[:, kept], np.sqrt(squares[kept])
     return SVD(U, S, (A.T @ U) / S)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from numbers import Integral, Real
+from os import PathLike
 from typing import Any, ClassVar
 
 import numpy as np
@@ -72,6 +73,8 @@ class BayesCMC(CompletionEstimator):
         model are the same.
     verbose : int, default=0
         Print the misfit every so many sweeps.
+    checkpoint, on_interrupt : path or None, {"raise", "keep"}
+        Where to keep the state of a long fit, and what Ctrl-C does, as in `FroCMC`.
 
     Attributes
     ----------
@@ -134,7 +137,7 @@ class BayesCMC(CompletionEstimator):
     """
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
-        **{name: SHARED_CONSTRAINTS[name] for name in ("ceiling", "floor", "n_jobs", "verbose")},
+        **{n: c for n, c in SHARED_CONSTRAINTS.items() if n not in ("max_iter", "tol")},
         "n_components": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
         "n_samples": [Interval(Integral, 1, None, closed="left")],
         "burn_in": [Interval(Integral, 0, None, closed="left")],
@@ -163,6 +166,8 @@ class BayesCMC(CompletionEstimator):
         n_jobs: int | None = None,
         warm_start: bool = False,
         verbose: int = 0,
+        checkpoint: str | PathLike[str] | None = None,
+        on_interrupt: str = "raise",
     ) -> None:
         self.n_components = n_components
         self.ceiling = ceiling
@@ -177,6 +182,8 @@ class BayesCMC(CompletionEstimator):
         self.n_jobs = n_jobs
         self.warm_start = warm_start
         self.verbose = verbose
+        self.checkpoint = checkpoint
+        self.on_interrupt = on_interrupt
 
     def predict(  # type: ignore[override]
         self, rows: Any, cols: ArrayLike | None = None, return_std: bool = False
@@ -284,7 +291,7 @@ class BayesCMC(CompletionEstimator):
             table[rows, cols] = posterior.complete(which, rows, cols, low, high, int(seed))
         return tables
 
-    def _solve(self, intervals: Intervals, on_sweep: Any) -> Run:  # type: ignore[override]
+    def _solve(self, intervals: Intervals, **watched: Any) -> Run:  # type: ignore[override]
         model = self._chosen(intervals)
         samples = (min(self.max_kept, self.chains * self.n_samples), sum(intervals.shape))
         check_memory(
@@ -302,7 +309,7 @@ class BayesCMC(CompletionEstimator):
             seed=seed,
             last=self._last_run(intervals, model),
             threads=effective_n_jobs(self.n_jobs),
-            on_sweep=on_sweep,
+            **watched,
         )
 
     def _chosen(self, intervals: Intervals) -> Model:
@@ -350,6 +357,25 @@ class BayesCMC(CompletionEstimator):
             "ess_": run.effective(),
             "converged_": run.converged,
         }
+
+    def _snapshot(self, state: Run) -> Run:
+        return state.fork()
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out the posterior, whose samples the run holds as well."""
+        return {n: part for n, part in super().__getstate__().items() if n != "posterior_"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Take a state, and the posterior from its run."""
+        super().__setstate__(state)
+        if "run_" in state:
+            self.posterior_ = self.run_.posterior
+
+    def _check_loaded(self) -> None:
+        self._validate_params()
+        shapes = {sample.factors.shape for sample in self.posterior_.samples}
+        if {*shapes, self.intervals_.shape} != {(self.intervals_.shape[0], self.n_features_in_)}:
+            raise ValueError("samples and cells are not of one table")
 
     def _not_converged(self, solution: Any) -> str:
         r_hat = solution.r_hat()

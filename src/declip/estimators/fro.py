@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from numbers import Integral, Real
+from os import PathLike
 from typing import Any, ClassVar
 
 import numpy as np
@@ -74,6 +75,14 @@ class FroCMC(CompletionEstimator):
         are made in full precision.
     verbose : int, default=0
         Print the objective every so many sweeps.
+    checkpoint : path or None, default=None
+        File in which a long fit keeps its state: about once a second, more rarely if it is large.
+        If the process ends before the fit, the same call takes it up there, and the result is that
+        of a fit that was never disturbed, to the last bit. Removed when the fit is complete; the
+        file of another fit is refused. One path serves one fit at a time.
+    on_interrupt : {"raise", "keep"}, default="raise"
+        What Ctrl-C does: end the fit with `KeyboardInterrupt` and leave the estimator as it was, or
+        keep what the last sweep left, with a warning and ``converged_ = False``.
 
     Attributes
     ----------
@@ -160,6 +169,8 @@ class FroCMC(CompletionEstimator):
         warm_start: bool = False,
         half_precision: bool = False,
         verbose: int = 0,
+        checkpoint: str | PathLike[str] | None = None,
+        on_interrupt: str = "raise",
     ) -> None:
         self.n_components = n_components
         self.ceiling = ceiling
@@ -176,8 +187,10 @@ class FroCMC(CompletionEstimator):
         self.warm_start = warm_start
         self.half_precision = half_precision
         self.verbose = verbose
+        self.checkpoint = checkpoint
+        self.on_interrupt = on_interrupt
 
-    def _solve(self, intervals: Intervals, on_sweep: Any) -> Solution:
+    def _solve(self, intervals: Intervals, **watched: Any) -> Solution:
         start, scale = self._start(intervals)
         return minimise(
             *(intervals, start, self.alpha),
@@ -187,7 +200,7 @@ class FroCMC(CompletionEstimator):
             tol=self.tol,
             threads=effective_n_jobs(self.n_jobs),
             half=self.half_precision,
-            on_sweep=on_sweep,
+            **watched,
         )
 
     def _start(self, intervals: Intervals) -> tuple[LowRank, float]:

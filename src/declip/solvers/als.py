@@ -23,7 +23,7 @@ from declip.intervals import Cells, Intervals
 from declip.lowrank import LowRank
 from declip.objective import Penalised, total_loss
 from declip.solvers.noise import fit_scale
-from declip.solvers.solution import Solution
+from declip.solvers.solution import NO_BOOKMARK, Bookmark, Solution
 
 __all__ = ["minimise", "solve_rows"]
 
@@ -152,6 +152,7 @@ def minimise(
     threads: int = 1,
     half: bool = False,
     on_sweep: Callable[[Solution], bool] = lambda _: False,
+    bookmark: Bookmark = NO_BOOKMARK,
     polish: bool = True,
 ) -> Solution:
     """Minimise the objective of the factor model from a start.
@@ -175,14 +176,20 @@ def minimise(
         Whether the first sweeps, while they gain much, read the fixed factors in half precision.
     on_sweep : callable
         Called with the state after each sweep; a true answer stops the fit.
+    bookmark : Bookmark
+        Where to go on, and where to leave the state after each sweep.
     polish : bool
         Whether to end with the rows solved to rounding, as `solve_rows` does for new ones.
     """
     descent = _Descent(intervals, alpha, alpha_bias, scale, threads, half)
-    now = descent.evaluate(start)
-    before, momentum = now.model, 0
-    history = [now.value]
-    settled, stopped, unit = 0, False, 1.0
+    if bookmark.state is None:
+        now = descent.evaluate(start)
+        before, momentum, settled, history = now.model, 0, 0, [now.value]
+    else:
+        model, loss, descent.scale, descent.narrow, *steps = bookmark.state
+        before, momentum, settled, history = steps
+        now = descent.point(model, loss)
+    stopped, unit = False, settling_unit(intervals, history[0], now.value, scale)
     while len(history) <= max_iter and settled < _SETTLED_SWEEPS and not stopped:
         ahead = before.toward(now.model, 1 + momentum / (momentum + 3))
         new = descent.sweep(ahead)
@@ -203,6 +210,8 @@ def minimise(
             now = descent.evaluate(now.model)
         settled = settled + 1 if gain <= tol * unit else 0
         history.append(now.value)
+        steps = before, momentum, settled, history
+        bookmark.put((now.model, now.loss, descent.scale, descent.narrow, *steps))
         stopped = on_sweep(Solution(now.model, np.array(history), False, descent.scale))
     if polish:
         rows = solve_rows(intervals.by_row, now.model, alpha, descent.scale, threads, alpha_bias)
