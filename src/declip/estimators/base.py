@@ -46,6 +46,7 @@ _SCORE_FOLDS = 5
 _FEWER_ROWS = "transform fewer rows at a time."
 _SINGLE_CELLS = "ask for fewer rows or columns, or for single cells with predict(rows, cols)."
 _USE_FIT = "use fit, then predict(rows, cols) for single cells or reconstruct(rows=, cols=)."
+_FACTORS = ("row_factors_", "components_", "row_offset_", "column_offset_", "scale_")
 _COLUMN_ATTRIBUTES = ("n_features_in_", "feature_names_in_")  # set while a table is read
 
 
@@ -155,12 +156,21 @@ class CompletionEstimator(
         with threadpool_limits(limits=1, user_api="blas"):
             solution = self._solve(treated, _SweepReporter(self, context, X, y))
             fitted = self._fitted(solution) | self._certify(treated, solution)
+        self._check_finite(fitted["objective_"], *(fitted.get(name, 0.0) for name in _FACTORS))
         context.call_on_fit_task_end(
             estimator=self, X=X, y=y, reconstruction_attributes=lambda: fitted
         )
         if not solution.converged and not solution.stopped:
             warn_user(self._not_converged(solution), ConvergenceWarning)
         return fitted
+
+    def _check_finite(self, *found: Any) -> None:
+        """Refuse a fit that holds NaN or infinities: it would fill the table with them."""
+        if not all(np.isfinite(numbers).all() for numbers in found):
+            raise FloatingPointError(
+                f"{type(self).__name__} ran into numbers that are not finite. Rescale the data to "
+                "values near 1, raise alpha or lower n_components; the estimator is as it was."
+            )
 
     def _not_converged(self, solution: Solution) -> str:
         return (
@@ -232,7 +242,9 @@ class CompletionEstimator(
         model = self._model(intervals.shape[0])
         side = intervals.treat(self.clipped).astype(model.A.dtype).by_row
         threads = effective_n_jobs(self.n_jobs)
-        return solve_rows(side, model, scale=self.scale_, threads=threads, **self._row_penalty())
+        solved = solve_rows(side, model, scale=self.scale_, threads=threads, **self._row_penalty())
+        self._check_finite(solved.A)
+        return solved
 
     def transform(self, X: Any) -> NDArray:
         """Restore a table, solving for its rows with the fitted column factors.
@@ -388,6 +400,7 @@ class _SweepReporter:
 
     def __call__(self, state: Solution) -> bool:
         estimator = self.estimator
+        estimator._check_finite(state.history[-1])
         if estimator.verbose and state.n_iter % estimator.verbose == 0:
             print(f"sweep {state.n_iter:4d}: objective {state.history[-1]:.8g}")
         task = self.context.subcontext(task_name="sweep")

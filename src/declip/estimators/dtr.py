@@ -5,13 +5,15 @@ from __future__ import annotations
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
+import numpy as np
 from joblib import effective_n_jobs
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from declip.estimators.base import SHARED_CONSTRAINTS, CompletionEstimator, spectrum
 from declip.intervals import Intervals
 from declip.solvers import Limits, Solution, constant_model, subgradient_descent
-from declip.validation import limits_of_all_cells
+from declip.svd import worked_on_densely
+from declip.validation import check_memory, limits_of_all_cells
 
 __all__ = ["DTrCMC"]
 
@@ -123,6 +125,11 @@ class DTrCMC(CompletionEstimator):
         self.tol = tol
         self.n_jobs = n_jobs
         self.verbose = verbose
+
+    def _check_shape(self, shape: tuple[int, int]) -> None:
+        if not worked_on_densely(shape):
+            rank = min(self.max_rank or min(shape), *shape)
+            check_memory((sum(shape), rank), np.float32, "DTrCMC", "set a lower max_rank.")
 
     def _solve(self, intervals: Intervals, on_sweep: Any) -> Solution:
         limits = limits_of_all_cells(
