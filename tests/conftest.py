@@ -8,7 +8,7 @@ from hypothesis import settings
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-import tests.kernels.another_build  # noqa: E402, F401
+import tests.kernels.another_build  # noqa: F401
 
 # "fast" draws the same examples in every run, "long" new ones, "quick" few: for mutation checks.
 settings.register_profile("quick", derandomize=True, deadline=None, max_examples=25)

@@ -8,9 +8,9 @@ import argparse
 from time import monotonic
 
 import numpy as np
+import tests.kernels.another_build  # noqa: F401
 from numpy.testing import assert_array_equal
 
-import tests.kernels.another_build  # noqa: F401
 from declip import Intervals, kernels
 
 KINDS = ("missing", "exact", "ceiling", "floor", "range")

@@ -1,7 +1,6 @@
 """A few random tables in every run of the tests; `make fuzz` goes on for minutes."""
 
 import pytest
-
 from tests.kernels.fuzz import run_case
 
 

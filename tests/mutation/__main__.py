@@ -15,7 +15,6 @@ from importlib.machinery import SourceFileLoader
 from pathlib import Path
 
 import pytest
-
 from tests.mutation.mutants import mutants_of
 
 ROOT = Path(__file__).parents[2]

@@ -76,8 +76,6 @@ def _left_alone(tree):
             parts = [node.annotation]
         elif isinstance(node, ast.JoinedStr):
             parts = [node]
-        elif isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
-            parts = [node]
         for part in filter(None, parts):
             quiet |= {id(inner) for inner in ast.walk(part)}
     return quiet
