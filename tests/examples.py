@@ -4,6 +4,6 @@ from hypothesis import settings
 
 
 def costly(test):
-    """Try a slow property on a fifth of the usual examples; on all of them in the long run."""
+    """Try a slow property on a tenth of the usual examples; on all of them in the long run."""
     usual = settings().max_examples
-    return settings(max_examples=usual if usual >= 1000 else max(usual // 5, 1))(test)
+    return settings(max_examples=usual if usual >= 1000 else max(usual // 10, 1))(test)

@@ -54,7 +54,7 @@ def test_a_fit_does_not_depend_on_the_unit(name, size):
     usual = estimators(ceiling=CEILING)[name].fit_transform(X)
     scaled = estimators(size, ceiling=CEILING * size)[name].fit_transform(X * size)
     # The paths are the same but for rounding, which the stopping rules may turn into a sweep more.
-    assert_allclose(scaled / size, usual, rtol=1e-3, atol=1e-3)
+    assert_allclose(scaled / size, usual, rtol=5e-3, atol=5e-3)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -144,7 +144,8 @@ def test_diagnose_says_what_it_can_of_an_extreme_table(edge):
 def test_the_reclip_test_of_an_extreme_table_ends_with_a_score_or_none(edge):
     table, ceiling = EDGES[edge]
     found = reclip_test(table, ceiling, quantiles=[0.8])
-    assert found.n_cells == 0 or np.isfinite(found.gain)
+    # minus infinity where to leave cells at the limit is no error at all
+    assert found.n_cells == 0 or found.gain < 1
     assert str(found)
 
 

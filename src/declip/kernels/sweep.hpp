@@ -290,11 +290,12 @@ class RowSolver {
         return jacobi_gain() > problem->inner_tol * objective;
     }
 
-    // A shift of the step, not of the solution: it keeps rank-deficient rows solvable at ridge 0.
+    // A shift of the step, not of the solution: it keeps factors that no cell sees solvable at ridge 0.
     T jitter() const {
         T largest = 0;
         for (int a = 0; a < problem->k; ++a) largest = larger(largest, H[a * ld + a]);
-        return 8 * std::numeric_limits<T>::epsilon() * largest;
+        constexpr T share = 8 * std::numeric_limits<T>::epsilon();
+        return share * share * largest;
     }
 
     // With H x = grad: d = -x, H d = -grad.

@@ -9,8 +9,6 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from declip.validation.sizes import check_memory
-
 Shape = tuple[int, int]
 
 # The squares of the values are summed, and the sum must stay finite.
@@ -217,7 +215,6 @@ def check_shape(shape: Any) -> Shape:
         raise TypeError(f"shape must be two integers (n_rows, n_cols); got {shape!r}.")
     if min(sizes) < 1 or max(sizes) > MOST_INDICES:
         raise ValueError(f"shape must lie between 1 and {MOST_INDICES} each way; got {shape!r}.")
-    check_memory((2, sum(map(int, sizes))), np.int64, "the table", "leave out empty rows.")
     return int(sizes[0]), int(sizes[1])
 
 
