@@ -94,7 +94,7 @@ def refused_calls(folder):
         "DTrCMC": blown_up(declip.DTrCMC(ceiling=CEILING)),
         "BayesCMC": bayes().fit(X),
     }
-    tall = bayes(max_kept=4000, n_samples=4000).fit(small_table()[:, :2])
+    tall = bayes(max_kept=1000, n_samples=1000, n_components=20).fit(small_table())
     search = declip.EntrySearchCV(fro, {"alpha": [0.1]}, cv=2).fit(X)
     restored = declip.restore(X, ceiling=CEILING, method="hinge", n_components=1, alpha=1.0)
     calls = {
@@ -118,9 +118,9 @@ def refused_calls(folder):
         ).fit(X),
         "BayesCMC.sample": fitted["BayesCMC"].sample,
         "BayesCMC.sample, many": lambda: tall.sample(10**9),
-        "BayesCMC.transform, tall": lambda: tall.transform(sparse.csr_array((5_000_000, 2))),
+        "BayesCMC.transform, tall": lambda: tall.transform(sparse.csr_array((1_400_000, 30))),
         "BayesCMC.score, tall": lambda: tall.score(
-            sparse.coo_array(([1.0, 2.0], ([0, 1], [0, 1])), shape=(5_000_000, 2))
+            sparse.coo_array(([1.0, 2.0], ([0, 1], [0, 1])), shape=(1_400_000, 30))
         ),
         "write_table, csv": lambda: declip.write_table(cells, Path(folder, "wide.csv")),
         "write_table, sparse csv": lambda: declip.write_table(X, Path(folder, "wide.csv")),
@@ -130,7 +130,7 @@ def refused_calls(folder):
         "read_table, npz": lambda: declip.read_table(dense_file(folder)),
         "read_table, mtx": lambda: declip.read_table(market_file(folder)),
         "report.write_cells": lambda: write_cells(restored, Path(folder, "a.csv")),
-        "datasets.make_clipped_low_rank": lambda: make_clipped_low_rank(SIDE, SIDE),
+        "datasets.make_clipped_low_rank": lambda: make_clipped_low_rank(4 * SIDE, 4 * SIDE),
     }
     for name, model in fitted.items():
         fresh = type(model)(**model.get_params())
