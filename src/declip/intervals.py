@@ -218,6 +218,8 @@ class Intervals:
         cls, cells: Triplets, ceiling: Any = None, floor: Any = None, tol: float = 0.0
     ) -> Intervals:
         """Apply limits to observed cells that were checked already."""
+        # where each row and each column begins, of exact and of open cells
+        check_memory((2, sum(cells.shape)), np.int64, "the table", "leave out its empty rows.")
         lower, upper = apply_limits(cells, ceiling, floor, tol)
         by_row = Cells.from_sorted(cells.shape[0], cells.rows, cells.cols, lower, upper)
         return cls(cells.shape, by_row, cells.row_labels, cells.col_labels)

@@ -13,6 +13,8 @@ from declip.svd import SVD, balancing_maps
 
 __all__ = ["LowRank"]
 
+_STRIP = 4096  # rows widened to double precision at a time
+
 
 @dataclass(frozen=True, eq=False)
 class LowRank:
@@ -159,15 +161,14 @@ class LowRank:
 
     def penalty(self, alpha: float, alpha_bias: float | None = None) -> float:
         """Return alpha / 2 (|P|^2 + |Q|^2) + alpha_bias / 2 (|b|^2 + |c|^2)."""
-        offsets = sum(float(np.dot(o, o)) for o in (self.row_offset, self.col_offset))
         strength = alpha if alpha_bias is None else alpha_bias
-        return 0.5 * (alpha * (self.squared_norm() - offsets) + strength * offsets)
+        # Offsets are in the unit of the data, factors in its root: neither may drown the other.
+        offsets = _square(self.row_offset) + _square(self.col_offset)
+        return 0.5 * (alpha * (_square(self.P) + _square(self.Q)) + strength * offsets)
 
     def squared_norm(self) -> float:
         """Return |A|^2 + |B|^2, offsets included."""
-        return float(
-            sum(np.einsum("ij,ij->i", F, F).sum(dtype=np.float64) for F in (self.A, self.B))
-        )
+        return _square(self.A) + _square(self.B)
 
     def predict(
         self, rows: NDArray[np.int32], cols: NDArray[np.int32], threads: int = 1
@@ -191,6 +192,11 @@ class LowRank:
             x += self.row_offset[rows][:, None]
             x += self.col_offset[cols]
         return x
+
+
+def _square(F: NDArray) -> float:
+    strips = (F[i : i + _STRIP].astype(np.float64) for i in range(0, len(F), _STRIP))
+    return sum(float(np.vdot(strip, strip)) for strip in strips)
 
 
 def _apply(A: NDArray, M: NDArray, bias: bool) -> NDArray:

@@ -108,7 +108,7 @@ def truncated_svd(A: Any, k: int, random_state: Any = None, tol: float = 0.0) ->
 
     The relative error of the squared singular values is at most ``tol``, 0 being rounding.
     """
-    if min(A.shape) <= max(_EXACT_UP_TO, k):
+    if min(A.shape) <= k or (min(A.shape) <= _EXACT_UP_TO and worked_on_densely(A.shape)):
         return _dense_svd(_to_dense(A), k)
     rng = np.random.default_rng(random_state)
     size = float(np.abs(A @ rng.standard_normal((A.shape[1], 1))).max())

@@ -22,7 +22,7 @@ from declip.intervals import Intervals
 from declip.lowrank import LowRank
 from declip.solvers import Limits
 from declip.svd import SVD, product_svd, truncated_svd
-from declip.validation import check_same_shape, warn_user
+from declip.validation import check_memory, check_same_shape, warn_user
 
 __all__ = ["diagnose"]
 
@@ -108,6 +108,9 @@ def diagnose(
         ceiling, floor = estimator.ceiling, estimator.floor
         intervals = estimator._read(table, reset=False)
         check_same_shape("X", intervals.shape, estimator._model().shape, "the table of the fit")
+    if expert:
+        smaller = min(intervals.shape)
+        check_memory((smaller, smaller), np.float64, "expert=True", "diagnose a part of the table.")
     matrix = None if truth is None else _as_matrix(truth, intervals.shape)
     coverage, limits = Coverage.of(intervals), table_limits(intervals, ceiling, floor)
     seconds = _seconds(coverage, estimator)

@@ -52,6 +52,7 @@ _FEWER_ROWS = "transform fewer rows at a time."
 _SINGLE_CELLS = "ask for fewer rows or columns, or for single cells with predict(rows, cols)."
 _USE_FIT = "use fit, then predict(rows, cols) for single cells or reconstruct(rows=, cols=)."
 _NO_MATTER = ("n_jobs", "verbose", "checkpoint", "on_interrupt")  # to the result of a fit
+_FACTORS = ("row_factors_", "components_", "row_offset_", "column_offset_", "scale_")
 _COLUMN_ATTRIBUTES = ("n_features_in_", "feature_names_in_")  # set while a table is read
 
 
@@ -163,6 +164,7 @@ class CompletionEstimator(
         with threadpool_limits(limits=1, user_api="blas"):
             solution = self._solve_or_keep(treated, reporter, bookmark)
             fitted = self._fitted(solution) | self._certify(treated, solution)
+        self._check_finite(fitted["objective_"], *(fitted.get(name, 0.0) for name in _FACTORS))
         if reporter.interrupted:
             fitted["converged_"] = False
         else:
@@ -204,6 +206,13 @@ class CompletionEstimator(
             begun |= {n: v for n, v in vars(self).items() if n.endswith("_")}
         begun |= {"estimator": type(self).__name__, "table": [intervals.shape, intervals.by_row]}
         return persistence.Checkpoint(self.checkpoint, begun)
+    def _check_finite(self, *found: Any) -> None:
+        """Refuse a fit that holds NaN or infinities: it would fill the table with them."""
+        if not all(np.isfinite(numbers).all() for numbers in found):
+            raise FloatingPointError(
+                f"{type(self).__name__} ran into numbers that are not finite. Rescale the data to "
+                "values near 1, raise alpha or lower n_components; the estimator is as it was."
+            )
 
     def _not_converged(self, solution: Solution) -> str:
         return (
@@ -275,7 +284,9 @@ class CompletionEstimator(
         model = self._model(intervals.shape[0])
         side = intervals.treat(self.clipped).astype(model.A.dtype).by_row
         threads = effective_n_jobs(self.n_jobs)
-        return solve_rows(side, model, scale=self.scale_, threads=threads, **self._row_penalty())
+        solved = solve_rows(side, model, scale=self.scale_, threads=threads, **self._row_penalty())
+        self._check_finite(solved.A)
+        return solved
 
     def transform(self, X: Any) -> NDArray:
         """Restore a table, solving for its rows with the fitted column factors.
@@ -460,6 +471,7 @@ class _SweepReporter:
         estimator = self.estimator
         if estimator.on_interrupt == "keep":
             self.last = estimator._snapshot(state)
+        estimator._check_finite(state.history[-1])
         if estimator.verbose and state.n_iter % estimator.verbose == 0:
             print(f"sweep {state.n_iter:4d}: objective {state.history[-1]:.8g}")
         task = self.context.subcontext(task_name="sweep")

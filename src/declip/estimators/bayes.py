@@ -400,8 +400,10 @@ class BayesCMC(CompletionEstimator):
         return self.posterior_
 
     def _solve_new_rows(self, intervals: Intervals) -> Posterior:  # type: ignore[override]
-        seed = self.run_.chains[0].seed
-        return self._model().new_rows(intervals, seed, effective_n_jobs(self.n_jobs))
+        posterior, seed = self._model(), self.run_.chains[0].seed
+        samples = len(posterior.samples), intervals.shape[0], posterior.model.rank + 1
+        check_memory(samples, np.float32, "BayesCMC", "transform fewer rows at a time.")
+        return posterior.new_rows(intervals, seed, effective_n_jobs(self.n_jobs))
 
     def _restored(self, intervals: Intervals, model: Posterior) -> NDArray:  # type: ignore[override]
         side = intervals.by_row

@@ -6,13 +6,15 @@ from numbers import Integral, Real
 from os import PathLike
 from typing import Any, ClassVar
 
+import numpy as np
 from joblib import effective_n_jobs
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from declip.estimators.base import SHARED_CONSTRAINTS, CompletionEstimator, spectrum
 from declip.intervals import Intervals
 from declip.solvers import Limits, Solution, constant_model, subgradient_descent
-from declip.validation import limits_of_all_cells
+from declip.svd import worked_on_densely
+from declip.validation import check_memory, limits_of_all_cells
 
 __all__ = ["DTrCMC"]
 
@@ -130,6 +132,11 @@ class DTrCMC(CompletionEstimator):
         self.verbose = verbose
         self.checkpoint = checkpoint
         self.on_interrupt = on_interrupt
+
+    def _check_shape(self, shape: tuple[int, int]) -> None:
+        if not worked_on_densely(shape):
+            rank = min(self.max_rank or min(shape), *shape)
+            check_memory((sum(shape), rank), np.float32, "DTrCMC", "set a lower max_rank.")
 
     def _solve(self, intervals: Intervals, **watched: Any) -> Solution:
         limits = limits_of_all_cells(

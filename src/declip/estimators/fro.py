@@ -16,7 +16,7 @@ from declip.intervals import CLIPPED_MODES, Intervals
 from declip.lowrank import LowRank
 from declip.objective import certificate
 from declip.solvers import Solution, minimise, revived, start_model, start_scale
-from declip.validation import check_rank
+from declip.validation import check_memory, check_rank
 
 __all__ = ["FroCMC"]
 
@@ -219,7 +219,8 @@ class FroCMC(CompletionEstimator):
         return start, tobit * start_scale(intervals)
 
     def _check_shape(self, shape: tuple[int, int]) -> None:
-        check_rank(self.n_components, shape)
+        rank = check_rank(self.n_components, shape) + self.bias
+        check_memory((sum(shape), rank), np.float32, "FroCMC", "lower n_components.")
 
     def _rank_to_fit(self) -> int:
         return int(self.n_components)

@@ -56,7 +56,8 @@ def about_file(path: Path, what: str) -> Iterator[None]:
     except TableFileError:
         raise
     except MemoryError as error:
-        raise TableFileError(path, f"{what}: there is too little memory for it") from error
+        figure = one_line(str(error)) or "there is too little memory for it"
+        raise TableFileError(path, f"{what}: {figure}") from error
     except OSError as error:
         raise TableFileError(path, f"{what}: {error.strerror or error}") from error
     except (PolarsError, PanicException, Exception) as error:

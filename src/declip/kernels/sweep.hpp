@@ -345,11 +345,12 @@ class RowSolver {
         return jacobi_gain() > problem->inner_tol * objective;
     }
 
-    // A shift of the step, not of the solution: it keeps rank-deficient rows solvable at ridge 0.
+    // A shift of the step, not of the solution: it keeps factors that no cell sees solvable at ridge 0.
     T jitter() const {
         T largest = 0;
         for (int a = 0; a < problem->k; ++a) largest = larger(largest, H[a * ld + a]);
-        return 8 * std::numeric_limits<T>::epsilon() * largest;
+        constexpr T share = 8 * std::numeric_limits<T>::epsilon();
+        return share * share * largest;
     }
 
     // With H x = grad: d = -x, H d = -grad.
@@ -360,9 +361,26 @@ class RowSolver {
         }
     }
 
-    // A few conjugate gradient steps on H d = -grad from d = 0.
+    // The same for conjugate gradients, of the trace of H: without a ridge, rounding would run off along the
+    // directions that no cell sees.
+    T free_shift() {
+        bool free = false;
+        for (int a = 0; a < problem->k; ++a) free = free || problem->ridge[a] == 0;
+        if (!free) return 0;
+        double trace = 0;
+        over_exact([&](int64_t, int n, const T* X) {
+            for (int c = 0; c < n; ++c) trace += dot64(X + c * ld, X + c * ld, ld);
+        });
+        over_open([&](int64_t start, int n, const T* X) {
+            for (int c = 0; c < n; ++c) trace += curvature[start + c] * dot64(X + c * ld, X + c * ld, ld);
+        });
+        return static_cast<T>(8 * std::numeric_limits<T>::epsilon() * trace);
+    }
+
+    // A few conjugate gradient steps on (H + shift) d = -grad from d = 0.
     void conjugate_gradients() {
         T *const r = scratch->residual.get(), *const v = scratch->direction.get(), *const Hv = scratch->picked.get();
+        const T shift = free_shift();
         d.clear();
         scratch->hd.clear();
         for (int a = 0; a < ld; ++a) r[a] = v[a] = -grad[a];
@@ -370,12 +388,13 @@ class RowSolver {
         const double enough = rr * 1e-20;
         for (int step = 0; step < problem->cg_steps && rr > enough; ++step) {
             multiply(v, Hv);
-            const double curved = dot64(v, Hv, ld);
+            const double curved = dot64(v, Hv, ld) + (shift > 0 ? shift * dot64(v, v, ld) : 0.0);
             if (!(curved > 0)) break;
             const T t = static_cast<T>(rr / curved);
             axpy(t, v, d.get(), ld);
             axpy(t, Hv, scratch->hd.get(), ld);
             axpy(-t, Hv, r, ld);
+            if (shift > 0) axpy(-t * shift, v, r, ld);
             const double next = dot64(r, r, ld);
             const T beta = static_cast<T>(next / rr);
             for (int a = 0; a < ld; ++a) v[a] = r[a] + beta * v[a];

@@ -231,7 +231,12 @@ def choose(
         candidates.append(found)
         if not observed or search.spent() <= _SPENT:
             tick(f"{method}: reclip test")
-            observed[id(found)] = search.judge(found)
+            try:
+                observed[id(found)] = search.judge(found)
+            except MemoryError:  # another method may need less
+                if not observed and method == methods[-1]:
+                    raise
+                candidates.remove(found)
         if not search.splits:
             break
     judged = [c for c in candidates if id(c) in observed]

@@ -22,6 +22,7 @@ from declip.validation.cells import (
     where,
 )
 from declip.validation.columns import column_to_float, refuse_dates, series_to_float
+from declip.validation.sizes import check_memory
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,6 +78,7 @@ def check_bounds(lower: Any, upper: Any) -> Bounds:
             f"got {low.values.shape} and {high.values.shape}."
         )
     _check_same_labels(low, high)
+    check_memory((3, *low.values.shape), np.float64, "from_bounds", "use from_triplets.")
     observed = ~(np.isnan(low.values) & np.isnan(high.values))
     observed &= ~(np.isneginf(low.values) & np.isposinf(high.values))
     dtype = np.result_type(low.values, high.values)
@@ -119,6 +121,7 @@ def backend_of(X: Any) -> Any:
 
 def _dense_cells(X: Any, estimator: Any) -> Triplets:
     table = as_table(X, estimator=estimator)
+    check_memory((2, *table.values.shape), np.float64, "X", "pass it as a scipy.sparse matrix.")
     observed = ~np.isnan(table.values)
     rows, cols = _positions(observed)
     shape = check_shape(table.values.shape)
