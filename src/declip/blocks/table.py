@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from declip.blocks.summary import Summary
 from declip.intervals import Cells, face_value
 
-__all__ = ["MANIFEST", "Block", "BlockTable", "DamagedBlockError", "checksums", "whole_file"]
+__all__ = ["MANIFEST", "Block", "BlockTable", "DamagedBlockError", "checksums", "stretch", "whole_file"]
 
 FORMAT = 1
 MANIFEST = "manifest.json"
@@ -92,7 +92,7 @@ class Block:
 
     def by_col(self, first: int, last: int, clipped: str = "hinge") -> Cells:
         """Return the cells of some columns, column by column; rows count from the block's first."""
-        return _treated(_stretch(Cells(*self._arrays()[7:]), first, last), clipped)
+        return _treated(stretch(Cells(*self._arrays()[7:]), first, last), clipped)
 
     def _arrays(self) -> list[NDArray]:
         arrays, size = self.layout()
@@ -269,7 +269,7 @@ def _block(folder: Path, entry: dict[str, Any]) -> Block:
     )
 
 
-def _stretch(cells: Cells, first: int, last: int) -> Cells:
+def stretch(cells: Cells, first: int, last: int) -> Cells:
     """Return rows first to last of the cells, without a copy of the cells."""
     exact, open_ = (
         slice(int(ptr[first]), int(ptr[last])) for ptr in (cells.exact_ptr, cells.open_ptr)

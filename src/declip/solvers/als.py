@@ -16,6 +16,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from declip import kernels
 from declip.intervals import Cells, Intervals
@@ -24,10 +25,10 @@ from declip.objective import Penalised, total_loss
 from declip.solvers.noise import fit_scale
 from declip.solvers.solution import Solution
 
-__all__ = ["minimise", "solve_rows"]
+__all__ = ["SETTLED_SWEEPS", "half_sweep", "minimise", "ridge_of", "settling_unit", "solve_rows"]
 
 _INNER_STEPS = 3  # Newton steps of a row in a sweep; later ones touch only cells that changed
-_SETTLED_SWEEPS = 3  # sweeps in a row that must gain less than tol
+SETTLED_SWEEPS = 3  # sweeps in a row that must gain less than tol
 _CG_FROM = 32  # factors from which conjugate gradients lower the objective faster than Cholesky
 _CG_STEPS = 3
 
@@ -59,12 +60,8 @@ class _Descent:
         return self.point(model, total_loss(self.intervals, model, self.scale, self.threads))
 
     def half(self, side: Cells, model: LowRank) -> tuple[LowRank, float]:
-        by_cg = model.A.shape[1] >= _CG_FROM
-        return _half_sweep(
-            *(side, model, self.alpha, self.alpha_bias, self.scale),
-            inner_steps=1 if by_cg else _INNER_STEPS,
-            cg_steps=_CG_STEPS if by_cg else 0,
-            threads=self.threads,
+        return half_sweep(
+            side, model, self.alpha, self.alpha_bias, self.scale, threads=self.threads
         )
 
     def sweep(self, model: LowRank) -> _Point:
@@ -81,12 +78,30 @@ class _Descent:
         return self.point(point.model, loss)
 
 
-def settling_unit(intervals: Intervals, first: float, now: float, scale: float) -> float:
+def settling_unit(n_cells: int, first: float, now: float, scale: float) -> float:
     """Return what a fall of the objective is measured by: itself, or for Tobit the number of cells.
 
     An objective that has all but vanished is measured by where it began.
     """
-    return max(abs(now), 1e-12 * abs(first)) if scale == 0 else float(len(intervals))
+    return max(abs(now), 1e-12 * abs(first)) if scale == 0 else float(n_cells)
+
+
+def half_sweep(
+    side: Cells,
+    model: LowRank,
+    alpha: float,
+    alpha_bias: float | None,
+    scale: float,
+    threads: int = 1,
+) -> tuple[LowRank, float]:
+    """Lower the objective of the rows of ``model``, as a sweep does; return it and the loss."""
+    by_cg = model.A.shape[1] >= _CG_FROM
+    return _half_sweep(
+        *(side, model, alpha, alpha_bias, scale),
+        inner_steps=1 if by_cg else _INNER_STEPS,
+        cg_steps=_CG_STEPS if by_cg else 0,
+        threads=threads,
+    )
 
 
 def _half_sweep(
@@ -100,11 +115,17 @@ def _half_sweep(
     """Improve the rows of ``model`` with its columns fixed; return it and the loss of the cells."""
     design, offset = model.seen_from_rows()
     A = model.A.copy()
-    ridge = np.full(A.shape[1], alpha, A.dtype)
-    if model.bias and alpha_bias is not None:
-        ridge[-1] = alpha_bias
+    ridge = ridge_of(model, alpha, alpha_bias)
     loss = kernels.half_sweep(side, A, design, offset, ridge, scale=scale, **how)  # type: ignore[arg-type]
     return replace(model, A=A), loss
+
+
+def ridge_of(model: LowRank, alpha: float, alpha_bias: float | None) -> NDArray:
+    """Return the strength of the penalty on each column of the factors."""
+    ridge = np.full(model.A.shape[1], alpha, model.dtype)
+    if model.bias and alpha_bias is not None:
+        ridge[-1] = alpha_bias
+    return ridge
 
 
 def solve_rows(
@@ -164,7 +185,7 @@ def minimise(
     before, momentum = now.model, 0
     history = [now.value]
     settled, stopped, unit = 0, False, 1.0
-    while len(history) <= max_iter and settled < _SETTLED_SWEEPS and not stopped:
+    while len(history) <= max_iter and settled < SETTLED_SWEEPS and not stopped:
         ahead = before.toward(now.model, 1 + momentum / (momentum + 3))
         new = descent.sweep(ahead)
         if momentum and not new.value <= now.value:
@@ -177,7 +198,7 @@ def minimise(
         now = descent.point(model, now.loss)
         if scale > 0:
             now = descent.update_scale(now)
-        unit = settling_unit(intervals, history[0], now.value, scale)
+        unit = settling_unit(len(intervals), history[0], now.value, scale)
         settled = settled + 1 if history[-1] - now.value <= tol * unit else 0
         history.append(now.value)
         stopped = on_sweep(Solution(now.model, np.array(history), False, descent.scale))
@@ -187,6 +208,6 @@ def minimise(
         if polished.value <= now.value:
             now = polished
             history[-1] = now.value
-            unit = settling_unit(intervals, history[0], now.value, scale)
-    converged = settled >= _SETTLED_SWEEPS
+            unit = settling_unit(len(intervals), history[0], now.value, scale)
+    converged = settled >= SETTLED_SWEEPS
     return Solution(now.model, np.array(history), converged, descent.scale, stopped, unit)
