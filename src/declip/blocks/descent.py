@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from functools import reduce
+from functools import partial, reduce
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,10 +18,11 @@ from threadpoolctl import threadpool_limits
 
 from declip.blocks import parts
 from declip.blocks.checkpoint import Checkpoint
-from declip.blocks.parts import Move, Stats, Terms
+from declip.blocks.parts import Move, Part, Stats, Terms
 from declip.blocks.running import Runner, tree
 from declip.blocks.state import State
 from declip.blocks.table import BlockTable
+from declip.lowrank import LowRank
 from declip.objective import Penalised
 from declip.solvers.als import SETTLED_SWEEPS, settling_unit
 from declip.solvers.noise import OpenCells, em_scale
@@ -38,7 +39,18 @@ class Progress:
 
     history: NDArray[np.float64]
     scale: float
-    n_iter: int
+    gather: Callable[[], LowRank]
+    converged: bool = False
+
+    @property
+    def n_iter(self) -> int:
+        """Number of sweeps."""
+        return len(self.history) - 1
+
+    @property
+    def model(self) -> LowRank:
+        """The matrix as it is now, brought together from its parts."""
+        return self.gather()
 
 
 @dataclass(frozen=True)
@@ -65,6 +77,10 @@ class Fitted:
     converged: bool
     stopped: bool
     unit: float
+
+    def model(self, table: BlockTable, rows: list[Part]) -> LowRank:
+        """Return the fitted matrix, given the values of the row parts."""
+        return _model(table, rows, self.columns, self.terms)
 
 
 class _Swept(NamedTuple):
@@ -287,6 +303,14 @@ class Descent:
             swept = self.sweep(state, 1.0)
         return self.settle(state, swept, momentum, tol)
 
+    def gather(self, state: State) -> LowRank:
+        """Return the matrix of a state."""
+        sides = [
+            [parts.moved(part, move, state.terms.bias) for part in self.runner.values(handles)]
+            for handles, move in zip((state.rows, state.columns), state.moves, strict=True)
+        ]
+        return _model(self.table, sides[0], sides[1], state.terms)
+
     def finish(self, state: State) -> tuple[_Swept, float]:
         """Return the last parts, with the rows solved to rounding, and their objective."""
         submit, bias = self.runner.submit, state.terms.bias
@@ -299,8 +323,11 @@ class Descent:
         value = self.value(polished, state.terms)
         if value <= state.value:
             return polished, value
-        # Start(now, now) has the form of a Part
-        return polished._replace(rows=rows), state.value
+        unpolished = [
+            submit(parts.moved, part, state.moves[0], bias, near=b)
+            for b, part in enumerate(state.rows)
+        ]
+        return polished._replace(rows=unpolished), state.value
 
 
 def minimise_blocks(
@@ -344,8 +371,10 @@ def minimise_blocks(
             state = descent.step(state, tol)
             if checkpoint and checkpoint.due(state.n_iter):
                 state = checkpoint.save(state, runner)
-            terms = state.terms
-            stopped = on_sweep(Progress(np.array(state.history), terms.scale, state.n_iter))
+            progress = Progress(
+                np.array(state.history), state.terms.scale, partial(descent.gather, state)
+            )
+            stopped = on_sweep(progress)
         if checkpoint and not checkpoint.holds(state.n_iter):
             state = checkpoint.save(state, runner)
         swept, value = descent.finish(state)
@@ -368,6 +397,12 @@ def shard_spans(n_cols: int, width: int, dtype: np.dtype) -> list[tuple[int, int
     count = -(-n_cols * each // _SHARD_BYTES)
     edges = np.linspace(0, n_cols, min(count, n_cols) + 1).astype(int)
     return [(int(a), int(b)) for a, b in zip(edges[:-1], edges[1:], strict=True)]
+
+
+def _model(table: BlockTable, rows: list[Part], columns: list[Part], terms: Terms) -> LowRank:
+    A, B = (np.concatenate([part.now for part in side]) for side in (rows, columns))
+    model = terms.model(A, B)
+    return model.T if table.transposed else model
 
 
 def _joint_root(stats: list[Stats]) -> NDArray:
