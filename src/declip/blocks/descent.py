@@ -78,6 +78,16 @@ class Fitted:
     stopped: bool
     unit: float
 
+    @property
+    def n_iter(self) -> int:
+        """Number of sweeps."""
+        return len(self.history) - 1
+
+    @property
+    def last_fall(self) -> float:
+        """How much the last sweep lowered the objective, in the unit that tol is given in."""
+        return float(self.history[-2] - self.history[-1]) / self.unit
+
     def model(self, table: BlockTable, rows: list[Part]) -> LowRank:
         """Return the fitted matrix, given the values of the row parts."""
         return _model(table, rows, self.columns, self.terms)

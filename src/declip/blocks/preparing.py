@@ -15,7 +15,7 @@ from declip.blocks.table import BlockTable
 from declip.blocks.writing import new_folder, write_intervals
 from declip.intervals import Intervals
 
-__all__ = ["parquet_chunks", "prepare_blocks"]
+__all__ = ["listing_of", "parquet_chunks", "parquet_files", "prepare_blocks"]
 
 _CHUNK = 1 << 22  # cells of a file that are read at a time
 
@@ -102,7 +102,7 @@ def parquet_chunks(
         return runner.submit(stage_parquet, file, begin, listing, path)
 
     chunks: list[Callable[[str], Any]] = []
-    for file in _files(source):
+    for file in parquet_files(source):
         n = pl.scan_parquet(file).select(pl.len()).collect().item()
         chunks += [partial(stage_later, file, begin) for begin in range(0, n, _CHUNK)]
     return chunks
@@ -118,7 +118,8 @@ def stage_parquet(file: str, begin: int, listing: Listing, path: str) -> Staged:
     return stage(listing.cells(scan.select(columns).slice(begin, _CHUNK).collect()), path)
 
 
-def _files(source: str | os.PathLike[str]) -> list[str]:
+def parquet_files(source: str | os.PathLike[str]) -> list[str]:
+    """Return the Parquet files at a path: a file, all in a folder, or those of a pattern."""
     path = Path(source)
     if path.is_dir():
         found = sorted(str(file) for file in path.rglob("*.parquet"))

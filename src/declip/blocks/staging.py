@@ -186,6 +186,7 @@ def prepare(
     floor: Any = None,
     shape: tuple[int, int] | None = None,
     n_blocks: int | None = None,
+    col_labels: NDArray | None = None,
 ) -> BlockTable:
     """Bring chunks of cells into blocks.
 
@@ -203,12 +204,14 @@ def prepare(
         Shape of the table; by default the smallest that holds all cells.
     n_blocks : int, optional
         Blocks to make; by default of some four million cells each.
+    col_labels : ndarray, optional
+        Names of the columns, which limits may go by.
     """
     paths = [folder / f"staged-{i:06d}.npy" for i in range(len(chunks))]
     try:
         handles = [chunk(str(path)) for chunk, path in zip(chunks, paths, strict=True)]
         staged = [s for s in runner.values(handles) if s.n]
-        plan = _plan(staged, folder, shape, ceiling, floor)
+        plan = _plan(staged, folder, shape, ceiling, floor, col_labels)
         edges = _edges(staged, plan, runner, n_blocks)
         starts = runner.values(
             [runner.submit(sort_by_block, s, plan.side, edges) for s in staged]
@@ -228,7 +231,12 @@ def prepare(
 
 
 def _plan(
-    staged: list[Staged], folder: Path, shape: tuple[int, int] | None, ceiling: Any, floor: Any
+    staged: list[Staged],
+    folder: Path,
+    shape: tuple[int, int] | None,
+    ceiling: Any,
+    floor: Any,
+    col_labels: NDArray | None,
 ) -> Plan:
     if not staged:
         raise ValueError("There are no cells: at least one observed cell is needed.")
@@ -237,7 +245,7 @@ def _plan(
     most = [np.array([max(s.most[axis] for s in staged)]) for axis in (0, 1)]
     check_cells(*most, shape)
     dtype = np.result_type(*(s.dtype for s in staged))
-    low, high = limits_of_all_cells(ceiling, floor, shape, dtype)
+    low, high = limits_of_all_cells(ceiling, floor, shape, dtype, col_labels)
     return Plan(str(folder), shape, dtype.str, high, low)
 
 
