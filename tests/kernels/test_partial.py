@@ -71,7 +71,8 @@ def test_sums_are_hessian_and_gradient_without_the_ridge(isa, scale, k):
 def test_the_solution_is_the_newton_step_and_its_slope(isa, scale, k):
     problem = Problem(k, scale=scale)
     steps, slopes = problem.solve()
-    for row, p, d, slope in zip(problem.rows[1:], problem.own[1:], steps[1:], slopes[1:]):
+    some = problem.rows, problem.own, steps, slopes
+    for row, p, d, slope in list(zip(*some, strict=True))[1:]:
         expected = -np.linalg.solve(row.hessian(p), row.gradient(p))
         # 150 cells at rank 70 and a ridge of 1/2: a condition number below 1e4.
         assert_allclose(d, expected, rtol=1e-9, atol=1e-10)

@@ -75,17 +75,13 @@ def prepare_blocks(
     if isinstance(source, str | os.PathLike):
         listing, limits = listing_of(cells, ceiling, floor)
         runner, chunks = Here(), parquet_chunks(source, listing, Here())
-        return prepare(
-            chunks, new_folder(folder), runner, shape=shape, n_blocks=n_blocks, **limits
-        )
+        return prepare(chunks, new_folder(folder), runner, shape=shape, n_blocks=n_blocks, **limits)
     if not isinstance(source, Intervals):
         source = Intervals.from_table(source, ceiling, floor)
     return write_intervals(source, folder, n_blocks)
 
 
-def listing_of(
-    cells: Sequence[str], ceiling: Any, floor: Any
-) -> tuple[Listing, dict[str, Any]]:
+def listing_of(cells: Sequence[str], ceiling: Any, floor: Any) -> tuple[Listing, dict[str, Any]]:
     """Return how cells are listed, and the limits that are not listed with them."""
     given = {"ceiling": ceiling, "floor": floor}
     named = {side: limit for side, limit in given.items() if isinstance(limit, str)}

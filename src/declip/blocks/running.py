@@ -41,13 +41,20 @@ def tree(
     The shape of the tree depends on n alone, so that sums are the same wherever they are made.
     Leaves are asked for when their turn comes: run here, no more than log2(n) + 1 are held.
     """
+    return _node(runner, combine, leaf, 0, n)
 
-    def node(first: int, last: int) -> Any:
-        size = last - first
-        if size == 1:
-            return leaf(first)
-        middle = first + (1 << ((size - 1).bit_length() - 1))  # the largest power of 2 below size
-        left = node(first, middle)
-        return runner.submit(combine, left, node(middle, last), near=first)
 
-    return node(0, n)
+def _node(
+    runner: Runner,
+    combine: Callable[[Any, Any], Any],
+    leaf: Callable[[int], Any],
+    first: int,
+    last: int,
+) -> Any:
+    size = last - first
+    if size == 1:
+        return leaf(first)
+    middle = first + (1 << ((size - 1).bit_length() - 1))  # the largest power of 2 below size
+    left = _node(runner, combine, leaf, first, middle)
+    right = _node(runner, combine, leaf, middle, last)
+    return runner.submit(combine, left, right, near=first)

@@ -152,11 +152,8 @@ def build(
     )
     cells = cells[np.lexsort((cells["col"], cells["row"]))]
     refuse_repeated(cells["row"], cells["col"])
-    found = check_triplets(
-        *(np.ascontiguousarray(cells[name]) for name in ("row", "col")),
-        cells["value"].astype(plan.dtype),
-        plan.shape,
-    )
+    rows, cols = (np.ascontiguousarray(cells[name]) for name in ("row", "col"))
+    found = check_triplets(rows, cols, cells["value"].astype(plan.dtype), plan.shape)
     first, last = span
     labels = np.arange(first, last)
     if plan.transposed:
@@ -213,13 +210,14 @@ def prepare(
         staged = [s for s in runner.values(handles) if s.n]
         plan = _plan(staged, folder, shape, ceiling, floor, col_labels)
         edges = _edges(staged, plan, runner, n_blocks)
-        starts = runner.values(
-            [runner.submit(sort_by_block, s, plan.side, edges) for s in staged]
-        )
+        starts = runner.values([runner.submit(sort_by_block, s, plan.side, edges) for s in staged])
         written = [
             runner.submit(
                 *(build, plan.slice_limits(*span), b, span),
-                [(s.path, int(at[b]), int(at[b + 1])) for s, at in zip(staged, starts, strict=True)],
+                [
+                    (s.path, int(at[b]), int(at[b + 1]))
+                    for s, at in zip(staged, starts, strict=True)
+                ],
                 near=b,
             )
             for b, span in enumerate(zip(edges[:-1], edges[1:], strict=True))
@@ -242,16 +240,14 @@ def _plan(
         raise ValueError("There are no cells: at least one observed cell is needed.")
     if shape is None:
         shape = (max(s.most[0] for s in staged) + 1, max(s.most[1] for s in staged) + 1)
-    most = [np.array([max(s.most[axis] for s in staged)]) for axis in (0, 1)]
-    check_cells(*most, shape)
+    last_row, last_col = (np.array([max(s.most[axis] for s in staged)]) for axis in (0, 1))
+    check_cells(last_row, last_col, shape)
     dtype = np.result_type(*(s.dtype for s in staged))
     low, high = limits_of_all_cells(ceiling, floor, shape, dtype, col_labels)
     return Plan(str(folder), shape, dtype.str, high, low)
 
 
-def _edges(
-    staged: list[Staged], plan: Plan, runner: Runner, n_blocks: int | None
-) -> list[int]:
+def _edges(staged: list[Staged], plan: Plan, runner: Runner, n_blocks: int | None) -> list[int]:
     size = max(plan.shape)
     shift = max(0, (size // _BINS).bit_length())
     counts = sum(runner.values([runner.submit(count, s, plan.side, size, shift) for s in staged]))

@@ -26,7 +26,15 @@ from numpy.typing import NDArray
 from declip.blocks.summary import Summary
 from declip.intervals import Cells, face_value
 
-__all__ = ["MANIFEST", "Block", "BlockTable", "DamagedBlockError", "checksums", "stretch", "whole_file"]
+__all__ = [
+    "MANIFEST",
+    "Block",
+    "BlockTable",
+    "DamagedBlockError",
+    "checksums",
+    "stretch",
+    "whole_file",
+]
 
 FORMAT = 1
 MANIFEST = "manifest.json"
@@ -116,9 +124,7 @@ class Block:
             return
         found = checksums(data)
         if found != self.pages:
-            page = next(
-                i for i, (a, b) in enumerate(zip(found, self.pages, strict=True)) if a != b
-            )
+            page = next(i for i, (a, b) in enumerate(zip(found, self.pages, strict=True)) if a != b)
             raise DamagedBlockError(
                 f"{self._name()}: bytes {page * PAGE} to {min((page + 1) * PAGE, len(data))} are "
                 "not those that were written."
@@ -157,7 +163,7 @@ class BlockTable:
     summary: Summary
 
     @classmethod
-    def open(cls, folder: str | Path) -> BlockTable:
+    def open(cls, folder: str | os.PathLike[str]) -> BlockTable:
         """Read the manifest of a folder of blocks."""
         folder = Path(folder)
         path = folder / MANIFEST
@@ -242,7 +248,7 @@ class BlockTable:
 
 def checksums(data: NDArray[np.uint8]) -> tuple[int, ...]:
     """Return the checksum of each MiB."""
-    return tuple(zlib.crc32(data[i : i + PAGE]) for i in range(0, len(data), PAGE))
+    return tuple(zlib.crc32(data[i : i + PAGE].data) for i in range(0, len(data), PAGE))
 
 
 @contextmanager
@@ -264,9 +270,7 @@ def _digest(content: dict[str, Any]) -> str:
 
 
 def _block(folder: Path, entry: dict[str, Any]) -> Block:
-    return Block(
-        **(entry | {"path": str(folder / entry["path"]), "pages": tuple(entry["pages"])})
-    )
+    return Block(**(entry | {"path": str(folder / entry["path"]), "pages": tuple(entry["pages"])}))
 
 
 def stretch(cells: Cells, first: int, last: int) -> Cells:

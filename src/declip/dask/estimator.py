@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 
 import dask.array as da
 import numpy as np
-from dask import delayed
+from dask.delayed import delayed
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
@@ -183,7 +183,7 @@ class FroCMC(estimators.FroCMC):
                 *(X, folder, OnCluster(client)),
                 ceiling=self.ceiling,
                 floor=self.floor,
-                cells=tuple(self.cells),
+                cells=(self.cells[0], self.cells[1], self.cells[2]),
                 n_blocks=self.n_blocks,
             )
             prepared = _Prepared(table, folder, OnCluster(client, len(table.blocks)))
@@ -196,8 +196,8 @@ class FroCMC(estimators.FroCMC):
     @contextmanager
     def _folder(self) -> Iterator[Path]:
         if self.checkpoint_dir is None:
-            with tempfile.TemporaryDirectory(prefix="declip-") as folder:
-                yield Path(folder)
+            with tempfile.TemporaryDirectory(prefix="declip-") as name:
+                yield Path(name)
         else:
             folder = Path(self.checkpoint_dir).absolute()
             folder.mkdir(parents=True, exist_ok=True)
@@ -332,8 +332,8 @@ class FroCMC(estimators.FroCMC):
         """Return the fitted estimator for tables in memory, without the rows of this fit."""
         params = {name: value for name, value in self.get_params().items() if name in _LOCAL}
         local = estimators.FroCMC(**params)
-        vars(local).update({name: v for name, v in vars(self).items() if name.endswith("_")})
-        k, n_features = self.components_.shape
+        local.__dict__.update({name: v for name, v in vars(self).items() if name.endswith("_")})
+        k = len(self.components_)
         local.row_factors_ = np.zeros((0, k), self.components_.dtype)
         local.row_offset_ = np.zeros(0, self.components_.dtype)
         return local

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-from dask import delayed
+from dask.delayed import delayed
 from distributed import Client, default_client
 
 __all__ = ["OnCluster", "current_client", "stop_if_folder_is_not_shared"]

@@ -103,8 +103,7 @@ def _array_chunks(X: Any, runner: OnCluster) -> Chunks:
 
 
 def _later(runner: OnCluster, function: Callable[..., Staged], part: Any, *args: Any) -> Any:
-    *args, path = args
-    return runner.submit_delayed(function, part, *args, path)
+    return runner.submit_delayed(function, part, *args)
 
 
 def stage_frame(frame: Any, listing: Listing, path: str) -> Staged:
