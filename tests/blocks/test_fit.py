@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -22,7 +23,7 @@ MODES = ["hinge", "tobit", "value", "missing"]
 BIAS = [pytest.param(False, id="factors"), pytest.param(True, id="offsets")]
 
 
-def ratings(seed=0, shape=(120, 40), k=3, ceiling=2.0):
+def ratings(seed=0, shape=(80, 30), k=3, ceiling=2.0):
     rng = np.random.default_rng(seed)
     X = rng.standard_normal((shape[0], k)) @ rng.standard_normal((k, shape[1])) + 1
     X += 0.3 * rng.standard_normal(shape)
@@ -44,17 +45,17 @@ def fit_memory(cells, *, clipped="hinge", bias=False, alpha=2.0, alpha_bias=None
     return minimise(treated, start, alpha, alpha_bias=alpha_bias, scale=scale, **how)
 
 
-@pytest.mark.parametrize("shape", [(120, 40), (40, 120)])
+@pytest.mark.parametrize("shape", [(80, 30), (30, 80)])
 @pytest.mark.parametrize("clipped", MODES)
 @pytest.mark.parametrize("bias", BIAS)
 def test_a_fit_ends_at_the_objective_of_a_fit_in_memory(tmp_path, bias, clipped, shape):
     cells = ratings(shape=shape)
-    how = {"clipped": clipped, "bias": bias, "alpha_bias": 1.0}
+    how = {"clipped": clipped, "bias": bias, "alpha_bias": 1.0, "tol": 1e-9}
     fit = fit_blocks(prepare_blocks(cells, tmp_path, n_blocks=4), **how)
     expected = fit_memory(cells, **how)
     assert fit.converged
     assert_allclose(fit.history[0], expected.history[0], rtol=1e-12)  # the same start
-    assert_allclose(fit.history[-1], expected.history[-1], rtol=1e-8)  # asked: 1e-6
+    assert_allclose(fit.history[-1], expected.history[-1], rtol=1e-7)  # asked: 1e-6
 
 
 @pytest.mark.parametrize("clipped", MODES)
@@ -71,7 +72,7 @@ def test_the_last_objective_is_that_of_the_model(tmp_path, bias, clipped):
 @pytest.mark.parametrize("clipped", MODES)
 @pytest.mark.parametrize("bias", BIAS)
 def test_the_objective_never_rises(tmp_path, bias, clipped):
-    for seed in range(12):
+    for seed in range(4):
         rng = np.random.default_rng([seed, bias])
         shape = tuple(rng.integers(3, 25, 2))
         bounds = random_bounds(
@@ -89,7 +90,7 @@ def test_the_objective_never_rises(tmp_path, bias, clipped):
 
 @pytest.mark.parametrize("clipped", ["hinge", "tobit"])
 def test_high_rank_in_single_precision_ends_where_a_fit_in_memory_does(tmp_path, clipped):
-    cells = ratings(shape=(300, 80), k=5).astype(np.float32)
+    cells = ratings(shape=(150, 60), k=5).astype(np.float32)
     how = {"clipped": clipped, "k": 40, "alpha": 3.0, "tol": 1e-8, "max_iter": 400}
     fit = fit_blocks(prepare_blocks(cells, tmp_path, n_blocks=3), **how)
     assert_allclose(fit.history[-1], fit_memory(cells, **how).history[-1], rtol=1e-6)
@@ -167,7 +168,7 @@ def test_shards_cover_the_columns():
     spans = shard_spans(26_744, 41, np.dtype(np.float32))
     assert spans[0][0] == 0
     assert spans[-1][1] == 26_744
-    assert all(a[1] == b[0] for a, b in zip(spans, spans[1:], strict=False))
+    assert all(a[1] == b[0] for a, b in pairwise(spans))
     assert len(shard_spans(3, 1000, np.dtype(np.float64))) <= 3
 
 
@@ -250,8 +251,8 @@ def test_the_estimator_fits_a_folder_as_it_fits_the_table(tmp_path, clipped):
     whole, cut = FroCMC(**how).fit(cells), FroCMC(**how).fit(str(tmp_path))
     assert_allclose(cut.objective_, whole.objective_, rtol=1e-9)
     assert_allclose(cut.singular_values_, whole.singular_values_, rtol=1e-3)
-    assert cut.row_factors_.shape == (120, 3)
-    assert cut.n_features_in_ == 40
+    assert cut.row_factors_.shape == (80, 3)
+    assert cut.n_features_in_ == 30
     assert np.isnan(cut.gap_)
     new = ratings(seed=5)
     assert_allclose(cut.transform(new), whole.transform(new), atol=1e-3)
@@ -316,9 +317,9 @@ def test_a_table_four_times_larger_than_the_memory_left_is_fitted(tmp_path):
     prepare_blocks(ratings(), tmp_path / "small", n_blocks=2)
     table = prepare_blocks(cells, tmp_path / "large", n_blocks=16)
     size = sum(os.path.getsize(b.path) for b in table.blocks)
+    arguments = str(tmp_path / "small"), str(tmp_path / "large"), str(size // 4)
     done = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", _LARGER_THAN_MEMORY]
-        + [str(tmp_path / "small"), str(tmp_path / "large"), str(size // 4)],
+        [sys.executable, "-W", "ignore", "-c", _LARGER_THAN_MEMORY, *arguments],
         capture_output=True,
         text=True,
         env=os.environ | {"OPENBLAS_NUM_THREADS": "1"},

@@ -135,9 +135,9 @@ with Client(address, timeout=180):
 @pytest.mark.slow
 def test_a_driver_that_was_killed_is_resumed_to_the_same_bits(blocks, tmp_path):
     with local_cluster(2) as client:
+        arguments = client.scheduler.address, blocks, str(tmp_path), "1000"
         driver = subprocess.Popen(
-            [sys.executable, "-u", "-c", _DRIVER]
-            + [client.scheduler.address, blocks, str(tmp_path), "1000"],
+            [sys.executable, "-u", "-c", _DRIVER, *arguments],
             stdout=subprocess.PIPE,
             text=True,
         )

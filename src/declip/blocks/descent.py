@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial, reduce
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -30,7 +31,7 @@ from declip.svd import maps_of_roots, root
 
 __all__ = ["Descent", "Fitted", "Progress", "minimise_blocks", "shard_spans"]
 
-_SHARD_BYTES = 1 << 26  # of the sums over the columns of a shard
+_SHARD_BYTES = 1 << 25  # of the sums over the columns of a shard
 
 
 @dataclass(frozen=True)
@@ -136,10 +137,12 @@ class Descent:
         self.spans = shard_spans(self.table.cut_shape[1], self.rank + 1, self.table.dtype)
 
     def penalty(self, terms: Terms, norms: float, offset_squares: float) -> float:
+        """Return the penalty from the squared norms of factors and offsets."""
         strength = terms.alpha if terms.alpha_bias is None else terms.alpha_bias
         return 0.5 * (terms.alpha * norms + strength * offset_squares)
 
     def objective(self, terms: Terms, loss: float, penalty: float) -> float:
+        """Return the objective from the loss of all cells and the penalty."""
         return Penalised(terms.scale, self.table.n_exact)(loss, penalty)
 
     def value(self, swept: _Swept, terms: Terms) -> float:
@@ -214,17 +217,20 @@ class Descent:
             for b, part in enumerate(state.rows)
         ]
         shards = [
-            submit(parts.begin, part, state.moves[1], t, terms.bias) for part in state.columns
+            submit(parts.begin, part, state.moves[1], t, terms.bias, near=self.home(s))
+            for s, part in enumerate(state.columns)
         ]
-        columns = [
-            self._sweep_shard(rows, shard, span, terms)
-            for shard, span in zip(shards, self.spans, strict=True)
-        ]
+        columns = [self._sweep_shard(rows, shard, s, terms) for s, shard in enumerate(shards)]
         return self._sweep_rows(rows, columns, terms)
 
-    def _sweep_shard(self, rows: list[Any], shard: Any, span: tuple[int, int], terms: Terms) -> Any:
+    def home(self, s: int) -> int:
+        """Return the block near which the columns of a shard are solved for."""
+        return s * len(self.table.blocks) // len(self.spans)
+
+    def _sweep_shard(self, rows: list[Any], shard: Any, s: int, terms: Terms) -> Any:
         """Return a handle of the columns of a shard after a Newton step."""
         submit, blocks = self.runner.submit, self.table.blocks
+        span, home = self.spans[s], self.home(s)
 
         def sums(b: int) -> Any:
             return submit(parts.column_sums, blocks[b], rows[b], shard, span, terms, near=b)
@@ -232,11 +238,11 @@ class Descent:
         def trial(b: int) -> Any:
             return submit(parts.column_trial, blocks[b], rows[b], shard, step, span, terms, near=b)
 
-        total = tree(self.runner, parts.add, sums, len(blocks))
-        step = submit(parts.column_step, total, shard, terms)
+        total = tree(self.runner, parts.add, sums, len(blocks), toward=home)
+        step = submit(parts.column_step, total, shard, terms, near=home)
         del total
-        effect = tree(self.runner, parts.add, trial, len(blocks))
-        return submit(parts.advance_columns, shard, step, effect)
+        effect = tree(self.runner, parts.add, trial, len(blocks), toward=home)
+        return submit(parts.advance_columns, shard, step, effect, near=home)
 
     def _sweep_rows(
         self, rows: list[Any], columns: list[Any], terms: Terms, to_the_end: bool = False
@@ -248,7 +254,9 @@ class Descent:
         ]
         new = [submit(parts.first, pair, near=b) for b, pair in enumerate(swept)]
         by_rows = [submit(parts.second, pair, near=b) for b, pair in enumerate(swept)]
-        by_columns = [submit(parts.stats, shard, terms) for shard in columns]
+        by_columns = [
+            submit(parts.stats, shard, terms, near=self.home(s)) for s, shard in enumerate(columns)
+        ]
         found = self.runner.values([*by_rows, *by_columns])
         return _Swept(new, columns, found[: len(new)], found[len(new) :])
 
@@ -406,7 +414,7 @@ def shard_spans(n_cols: int, width: int, dtype: np.dtype) -> list[tuple[int, int
     each = width * (width + 3) // 2 * dtype.itemsize
     count = -(-n_cols * each // _SHARD_BYTES)
     edges = np.linspace(0, n_cols, min(count, n_cols) + 1).astype(int)
-    return [(int(a), int(b)) for a, b in zip(edges[:-1], edges[1:], strict=True)]
+    return [(int(a), int(b)) for a, b in pairwise(edges)]
 
 
 def _model(table: BlockTable, rows: list[Part], columns: list[Part], terms: Terms) -> LowRank:

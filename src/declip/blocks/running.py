@@ -34,27 +34,23 @@ class Here:
 
 
 def tree(
-    runner: Runner, combine: Callable[[Any, Any], Any], leaf: Callable[[int], Any], n: int
-) -> Any:
-    """Return a handle of leaf(0), ..., leaf(n - 1) combined in pairs of neighbours, and so on up.
-
-    The shape of the tree depends on n alone, so that sums are the same wherever they are made.
-    Leaves are asked for when their turn comes: run here, no more than log2(n) + 1 are held.
-    """
-    return _node(runner, combine, leaf, 0, n)
-
-
-def _node(
     runner: Runner,
     combine: Callable[[Any, Any], Any],
     leaf: Callable[[int], Any],
-    first: int,
     last: int,
+    first: int = 0,
+    toward: int = 0,
 ) -> Any:
+    """Return a handle of leaf(first), ..., leaf(last - 1) combined in pairs, and so on up.
+
+    The shape of the tree depends on their number alone, so that sums are the same wherever they are
+    made. Leaves are asked for when their turn comes: run here, no more than log2(n) + 1 are held.
+    The work is done near the block ``toward``.
+    """
     size = last - first
     if size == 1:
         return leaf(first)
     middle = first + (1 << ((size - 1).bit_length() - 1))  # the largest power of 2 below size
-    left = _node(runner, combine, leaf, first, middle)
-    right = _node(runner, combine, leaf, middle, last)
-    return runner.submit(combine, left, right, near=first)
+    left = tree(runner, combine, leaf, middle, first, toward)
+    right = tree(runner, combine, leaf, last, middle, toward)
+    return runner.submit(combine, left, right, near=min(max(toward, first), last - 1))

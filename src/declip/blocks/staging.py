@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -220,7 +221,7 @@ def prepare(
                 ],
                 near=b,
             )
-            for b, span in enumerate(zip(edges[:-1], edges[1:], strict=True))
+            for b, span in enumerate(pairwise(edges))
         ]
         return finish(folder, plan.shape, plan.transposed, runner.values(written))
     finally:

@@ -108,25 +108,24 @@ class Block:
         if not path.is_file() or path.stat().st_size != size:
             found = f"{path.stat().st_size} bytes" if path.is_file() else "no file"
             raise DamagedBlockError(f"{self._name()}: {found}, where {size} bytes are expected.")
-        data = np.memmap(path, np.uint8, "r")
-        self._check(data)
-        plain = np.asarray(data)
+        self._check(size)
+        plain = np.asarray(np.memmap(path, np.uint8, "r"))
         return [
             plain[begin : begin + length * kind.itemsize].view(kind)
             for kind, length, begin in arrays
         ]
 
-    def _check(self, data: NDArray) -> None:
+    def _check(self, size: int) -> None:
         """Compare the pages with their checksums, once in a process for each state of the file."""
         stat = os.stat(self.path)
         state = (self.path, stat.st_ino, stat.st_mtime_ns, self.pages)
         if state in _CHECKED:
             return
-        found = checksums(data)
+        found = checksums(Path(self.path))
         if found != self.pages:
             page = next(i for i, (a, b) in enumerate(zip(found, self.pages, strict=True)) if a != b)
             raise DamagedBlockError(
-                f"{self._name()}: bytes {page * PAGE} to {min((page + 1) * PAGE, len(data))} are "
+                f"{self._name()}: bytes {page * PAGE} to {min((page + 1) * PAGE, size)} are "
                 "not those that were written."
             )
         _CHECKED.add(state)
@@ -246,9 +245,10 @@ class BlockTable:
         )
 
 
-def checksums(data: NDArray[np.uint8]) -> tuple[int, ...]:
-    """Return the checksum of each MiB."""
-    return tuple(zlib.crc32(data[i : i + PAGE].data) for i in range(0, len(data), PAGE))
+def checksums(path: Path) -> tuple[int, ...]:
+    """Return the checksum of each MiB of a file."""
+    with path.open("rb", buffering=0) as file:
+        return tuple(zlib.crc32(page) for page in iter(lambda: file.read(PAGE), b""))
 
 
 @contextmanager

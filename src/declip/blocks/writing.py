@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -54,7 +55,7 @@ def write_block(folder: Path, number: int, cells: Intervals, first: int) -> tupl
         cells.n_open,
         cells.dtype.str,
     )
-    layout, size = block.layout()
+    layout, _ = block.layout()
     arrays = [getattr(side, name) for side in sides for name in side.__dataclass_fields__]
     with whole_file(path) as temporary:
         with temporary.open("wb") as file:
@@ -63,7 +64,7 @@ def write_block(folder: Path, number: int, cells: Intervals, first: int) -> tupl
                 assert len(array) == length
                 file.write(bytes(begin - file.tell()))
                 file.write(np.ascontiguousarray(array).data)
-        pages = checksums(np.memmap(temporary, np.uint8, "r", shape=(size,)))
+        pages = checksums(temporary)
     return Block(**(vars(block) | {"pages": pages})), Summary.of(cells.by_row)
 
 
@@ -93,6 +94,6 @@ def write_intervals(
         write_block(
             folder, b, Intervals((last - first, cut.shape[1]), stretch(side, first, last)), first
         )
-        for b, (first, last) in enumerate(zip(edges[:-1], edges[1:], strict=True))
+        for b, (first, last) in enumerate(pairwise(edges))
     )
     return finish(folder, cells.shape, transposed, written)

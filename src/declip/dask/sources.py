@@ -1,4 +1,4 @@
-"""What `declip.dask.FroCMC` fits: chunks of cells from Parquet files, Dask arrays and data frames."""
+"""What `declip.dask.FroCMC` fits: cells from Parquet files, Dask arrays and data frames."""
 
 from __future__ import annotations
 

@@ -281,8 +281,8 @@ def refuse_repeated(rows: NDArray[Any], cols: NDArray[Any]) -> None:
     if same.size:
         k = same[0]
         raise ValueError(
-            f"Cell row {rows[k]}, column {cols[k]} is given twice (counting from 0); repeated cells "
-            f"beside it: {same.size}. Repeated cells are never summed: keep one value for each."
+            f"Cell row {rows[k]}, column {cols[k]} is given twice (counting from 0). "
+            "Repeated cells are never summed: keep one value for each cell."
         )
 
 
