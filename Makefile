@@ -7,7 +7,7 @@ PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 NATIVE := pyproject.toml CMakeLists.txt $(wildcard src/declip/kernels/*.cpp src/declip/kernels/*.hpp)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-long bench bench-quick lint format clean FORCE
+.PHONY: help demo test test-long bench bench-quick bench-dask lint format clean FORCE
 .DELETE_ON_ERROR:
 
 help: ## show this list
@@ -27,6 +27,9 @@ bench: $(VENV)/.installed-bench ## measure declip beside its peers (twenty minut
 
 bench-quick: $(VENV)/.installed-bench ## the same on small shapes, under three minutes
 	$(BIN)/python -m benchmarks --quick $(ARGS)
+
+bench-dask: $(VENV)/.installed-test ## FroCMC on Dask beside the fit in memory, and its traffic (five minutes, on a quiet machine)
+	$(BIN)/python -m benchmarks.distributed $(ARGS)
 
 lint: $(VENV)/.installed-lint ## check style, types and the direction of imports
 	$(BIN)/ruff check

@@ -1,7 +1,7 @@
 """FroCMC on two Dask workers beside the fit in memory on two threads, and the traffic of clusters.
 
-``python -m benchmarks.distributed`` writes results/distributed.json and prints the tables; the
-20 M ratings take some minutes on a quiet machine. ``--quick`` takes the small shape.
+``python -m benchmarks.distributed [speed] [traffic]`` writes results/distributed.json and prints
+the tables; the 20 M ratings take some minutes on a quiet machine. ``--quick`` takes small ones.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from benchmarks.runner import HERE, keep
+from benchmarks.runner import HERE, keep, kept
 from benchmarks.shapes import SHAPES, ratings
 
 SWEEPS = (2, 8)
@@ -127,41 +127,53 @@ def alone(name: str, *args: Any) -> dict[str, Any]:
     return found
 
 
-def main(quick: bool) -> None:
+def speed(quick: bool) -> list[dict[str, Any]]:
     shape = "200k" if quick else "20m"
     ratings(shape)
     for n_blocks in (2, 4):
         blocks_of(shape, n_blocks)
-    speed = [
+    return [
         alone("in_memory", shape, 40),
-        alone("by_memory_map", shape, 40, 4),
         alone("on_dask", shape, 40, 2, 2),
         alone("on_dask", shape, 40, 4, 2),
+        alone("by_memory_map", shape, 40, 4),
     ]
-    traffic = [
-        alone("on_dask", "200k", k, workers, workers) for k in (10, 40) for workers in (2, 3, 4)
-    ]
-    results = {"speed": speed, "traffic": traffic}
-    if not quick:
-        keep("distributed", results)
+
+
+def traffic(quick: bool) -> list[dict[str, Any]]:
+    ranks = (10,) if quick else (10, 40)
+    return [alone("on_dask", "200k", k, workers, workers) for k in ranks for workers in (2, 3, 4)]
+
+
+PARTS = {"speed": speed, "traffic": traffic}
+
+
+def main(arguments: list[str]) -> None:
+    quick = "--quick" in arguments
+    before = kept("distributed")
+    results = {} if quick or before is None else before["results"]
+    for name in [name for name in PARTS if name in arguments] or PARTS:
+        results[name] = PARTS[name](quick)
+        if not quick:
+            keep("distributed", results)
     print(table(results))
 
 
 def table(results: dict[str, Any]) -> str:
     """Return the results as Markdown."""
-    base = results["speed"][0]
+    timed = results.get("speed", [])
     lines = [
-        "| fit | s a sweep | against memory | peak MB a process | objective |",
-        "|---|---|---|---|---|",
+        "| fit | s in all | against memory | s a sweep | peak MB a process | objective |",
+        "|---|---|---|---|---|---|",
     ]
-    for r in results["speed"]:
+    for r in timed:
         name = r["study"].replace("_", " ") + (f", {r['blocks']} blocks" if "blocks" in r else "")
         lines.append(
-            f"| {name} | {r['sweep']:.2f} | {r['sweep'] / base['sweep']:.2f}x | "
+            f"| {name} | {r['seconds']:.1f} | {r['seconds'] / timed[0]['seconds']:.2f}x | {r['sweep']:.2f} | "
             f"{r['peak_mb']:.0f} | {r['objective']:.6g} |"
         )
     lines += ["", "| k | workers | MB a sweep | formula |", "|---|---|---|---|"]
-    for r in results["traffic"]:
+    for r in results.get("traffic", []):
         lines.append(
             f"| {r['k']} | {r['workers']} | {r['traffic_mb']:.2f} | {r['formula_mb']:.2f} |"
         )
@@ -174,4 +186,4 @@ if __name__ == "__main__":
         name, shape, *numbers = sys.argv[1:]
         print(json.dumps(STUDIES[name](shape, *map(int, numbers))))
     else:
-        main("--quick" in sys.argv)
+        main(sys.argv[1:])

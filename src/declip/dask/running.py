@@ -37,7 +37,7 @@ class OnCluster:
         self.client = client
         self.run = uuid4().hex[:12]
         self.count = 0
-        workers = sorted(client.scheduler_info(n_workers=-1)["workers"])
+        workers = sorted(client.nthreads())
         if not workers:
             raise RuntimeError("The Dask cluster has no workers: add some, or wait for them.")
         self.homes = [workers[b * len(workers) // n_blocks] for b in range(n_blocks)]
