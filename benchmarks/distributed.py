@@ -169,7 +169,8 @@ def table(results: dict[str, Any]) -> str:
     for r in timed:
         name = r["study"].replace("_", " ") + (f", {r['blocks']} blocks" if "blocks" in r else "")
         lines.append(
-            f"| {name} | {r['seconds']:.1f} | {r['seconds'] / timed[0]['seconds']:.2f}x | {r['sweep']:.2f} | "
+            f"| {name} | {r['seconds']:.1f} | {r['seconds'] / timed[0]['seconds']:.2f}x | "
+            f"{r['sweep']:.2f} | "
             f"{r['peak_mb']:.0f} | {r['objective']:.6g} |"
         )
     lines += ["", "| k | workers | MB a sweep | formula |", "|---|---|---|---|"]
