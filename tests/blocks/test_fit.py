@@ -15,7 +15,7 @@ from declip.blocks import DamagedBlockError
 from declip.blocks.checkpoint import Checkpoint
 from declip.blocks.descent import minimise_blocks, shard_spans
 from declip.blocks.parts import Terms
-from declip.blocks.running import Here, tree
+from declip.blocks.running import Here, fold, tree
 from declip.objective import objective
 from declip.solvers import minimise, start_model, start_scale
 
@@ -140,15 +140,33 @@ def test_no_penalty_is_allowed(tmp_path):
 # Trees.
 
 
+class Apart(Here):
+    """Runs here, as if blocks were kept in places of so many."""
+
+    def __init__(self, size):
+        self.size = size
+
+    def together(self, first, last):
+        return first // self.size == (last - 1) // self.size
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 100])
 @pytest.mark.parametrize("n", [1, 2, 3, 5, 8, 13])
-def test_a_tree_combines_neighbours_in_order(n):
-    text = tree(Here(), lambda a, b: f"({a}{b})", lambda i: chr(97 + i), n)
+def test_a_tree_combines_neighbours_in_one_way_wherever_they_are(n, size):
+    def combine(a, b):
+        return f"({a}{b})"
+
+    def branch(first, last):
+        return fold(combine, lambda i: chr(97 + i), last, first)
+
+    text = tree(Apart(size), combine, branch, n)
+    assert text == branch(0, n)
     assert "".join(c for c in text if c.isalpha()) == "abcdefghijklm"[:n]
     if n == 5:
         assert text == "(((ab)(cd))e)"
 
 
-def test_a_tree_run_here_holds_few_leaves():
+def test_a_fold_holds_few_leaves():
     held, most = set(), []
 
     def leaf(i):
@@ -160,8 +178,20 @@ def test_a_tree_run_here_holds_few_leaves():
         held.difference_update(b)
         return a
 
-    tree(Here(), combine, leaf, 64)
+    fold(combine, leaf, 64)
     assert max(most) <= 7  # log2(64) + 1
+
+
+@pytest.mark.parametrize("size", [1, 2, 3])
+def test_places_of_blocks_change_no_bit(tmp_path, size):
+    table = prepare_blocks(ratings(), tmp_path, n_blocks=5)
+    terms = Terms(2.0, None, True, "hinge")
+    fits = [
+        minimise_blocks(table, terms, 3, np.random.default_rng(1), runner, max_iter=4)
+        for runner in (Here(), Apart(size))
+    ]
+    assert_array_equal(fits[0].history, fits[1].history)
+    assert_array_equal(fits[0].columns[0].now, fits[1].columns[0].now)
 
 
 def test_shards_cover_the_columns():

@@ -232,11 +232,12 @@ class Descent:
         submit, blocks = self.runner.submit, self.table.blocks
         span, home = self.spans[s], self.home(s)
 
-        def sums(b: int) -> Any:
-            return submit(parts.column_sums, blocks[b], rows[b], shard, span, terms, near=b)
+        def sums(a: int, b: int) -> Any:
+            return submit(parts.column_sums, blocks[a:b], rows[a:b], shard, span, terms, near=a)
 
-        def trial(b: int) -> Any:
-            return submit(parts.column_trial, blocks[b], rows[b], shard, step, span, terms, near=b)
+        def trial(a: int, b: int) -> Any:
+            some = blocks[a:b], rows[a:b]
+            return submit(parts.column_trial, *some, shard, step, span, terms, near=a)
 
         total = tree(self.runner, parts.add, sums, len(blocks), toward=home)
         step = submit(parts.column_step, total, shard, terms, near=home)

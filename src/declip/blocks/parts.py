@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 from declip import kernels
+from declip.blocks.running import fold
 from declip.blocks.table import Block
 from declip.lowrank import LowRank
 from declip.solvers.als import half_sweep, ridge_of, solve_rows
@@ -157,14 +158,23 @@ def moved(part: Part, move: Move, bias: bool) -> Part:
 
 
 def column_sums(
-    block: Block, rows: Start, columns: Start, span: tuple[int, int], terms: Terms
+    blocks: Sequence[Block],
+    rows: Sequence[Start],
+    columns: Start,
+    span: tuple[int, int],
+    terms: Terms,
 ) -> NDArray:
-    """Return what a block adds to the Newton step of the columns of a shard."""
-    design, offset = terms.model(rows.ahead, columns.ahead).T.seen_from_rows()
-    side = block.by_col(*span, terms.clipped)
-    return kernels.newton_sums(
-        side, columns.ahead, design, offset, scale=terms.scale, threads=terms.threads
-    )
+    """Return what some blocks add to the Newton step of the columns of a shard."""
+
+    def of(b: int) -> NDArray:
+        design, offset = terms.model(rows[b].ahead, columns.ahead).T.seen_from_rows()
+        return kernels.newton_sums(
+            *(blocks[b].by_col(*span, terms.clipped), columns.ahead, design, offset),
+            scale=terms.scale,
+            threads=terms.threads,
+        )
+
+    return fold(_add, of, len(blocks))
 
 
 def column_step(sums: NDArray, columns: Start, terms: Terms) -> Step:
@@ -174,17 +184,27 @@ def column_step(sums: NDArray, columns: Start, terms: Terms) -> Step:
 
 
 def column_trial(
-    block: Block, rows: Start, columns: Start, step: Step, span: tuple[int, int], terms: Terms
+    blocks: Sequence[Block],
+    rows: Sequence[Start],
+    columns: Start,
+    step: Step,
+    span: tuple[int, int],
+    terms: Terms,
 ) -> NDArray:
-    """Return what the step does to the open cells of a block."""
-    if block.n_open == 0 or terms.clipped == "missing":
-        return np.zeros((len(step.d), 3 + len(LENGTHS)))
-    design, offset = terms.model(rows.ahead, columns.ahead).T.seen_from_rows()
-    return kernels.step_trial(
-        *(block.by_col(*span, terms.clipped), columns.ahead, step.d, design, offset, LENGTHS),
-        scale=terms.scale,
-        threads=terms.threads,
-    )
+    """Return what the step does to the open cells of some blocks."""
+
+    def of(b: int) -> NDArray:
+        if blocks[b].n_open == 0 or terms.clipped == "missing":
+            return np.zeros((len(step.d), 3 + len(LENGTHS)))
+        design, offset = terms.model(rows[b].ahead, columns.ahead).T.seen_from_rows()
+        return kernels.step_trial(
+            *(blocks[b].by_col(*span, terms.clipped), columns.ahead, step.d, design, offset),
+            LENGTHS,
+            scale=terms.scale,
+            threads=terms.threads,
+        )
+
+    return fold(_add, of, len(blocks))
 
 
 def advance_columns(columns: Start, step: Step, trial: NDArray) -> Part:
@@ -247,6 +267,11 @@ def stats(part: Part, terms: Terms) -> Stats:
 def add(left: NDArray, right: NDArray) -> NDArray:
     """Return the sum of two arrays."""
     return left + right
+
+
+def _add(total: NDArray, more: NDArray) -> NDArray:
+    total += more
+    return total
 
 
 def first(pair: tuple[Any, Any]) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
-__all__ = ["Here", "Runner", "tree"]
+__all__ = ["Here", "Runner", "fold", "tree"]
 
 
 class Runner(Protocol):
@@ -20,6 +20,9 @@ class Runner(Protocol):
     def values(self, handles: Sequence[Any]) -> list[Any]:
         """Return the values of handles."""
 
+    def together(self, first: int, last: int) -> bool:
+        """Return whether blocks first to last - 1 are best worked on one after the other."""
+
 
 class Here:
     """Runs everything at once in this process: a handle is the value itself."""
@@ -32,25 +35,47 @@ class Here:
         """Return the handles, which are the values."""
         return list(handles)
 
+    def together(self, first: int, last: int) -> bool:
+        """Return True: all work is done here."""
+        return True
+
+
+def fold(
+    combine: Callable[[Any, Any], Any], leaf: Callable[[int], Any], last: int, first: int = 0
+) -> Any:
+    """Return leaf(first), ..., leaf(last - 1) combined in pairs of neighbours, and so on up.
+
+    Leaves are asked for when their turn comes: no more than log2 of their number and one are held.
+    """
+    if last - first == 1:
+        return leaf(first)
+    middle = _middle(first, last)
+    left = fold(combine, leaf, middle, first)
+    return combine(left, fold(combine, leaf, last, middle))
+
 
 def tree(
     runner: Runner,
     combine: Callable[[Any, Any], Any],
-    leaf: Callable[[int], Any],
+    branch: Callable[[int, int], Any],
     last: int,
     first: int = 0,
     toward: int = 0,
 ) -> Any:
-    """Return a handle of leaf(first), ..., leaf(last - 1) combined in pairs, and so on up.
+    """Return a handle of what `fold` gives, with branches that are made where their blocks are.
 
-    The shape of the tree depends on their number alone, so that sums are the same wherever they are
-    made. Leaves are asked for when their turn comes: run here, no more than log2(n) + 1 are held.
-    The work is done near the block ``toward``.
+    ``branch(first, last)`` is a handle of such a fold over some blocks. The shape of the whole tree
+    depends on their number alone, so that sums are the same wherever they are made. What joins
+    branches is done near the block ``toward``.
     """
-    size = last - first
-    if size == 1:
-        return leaf(first)
-    middle = first + (1 << ((size - 1).bit_length() - 1))  # the largest power of 2 below size
-    left = tree(runner, combine, leaf, middle, first, toward)
-    right = tree(runner, combine, leaf, last, middle, toward)
+    if last - first == 1 or runner.together(first, last):
+        return branch(first, last)
+    middle = _middle(first, last)
+    left = tree(runner, combine, branch, middle, first, toward)
+    right = tree(runner, combine, branch, last, middle, toward)
     return runner.submit(combine, left, right, near=min(max(toward, first), last - 1))
+
+
+def _middle(first: int, last: int) -> int:
+    """Return where to part: after the largest power of 2 that is less than their number."""
+    return first + (1 << ((last - first - 1).bit_length() - 1))

@@ -37,10 +37,12 @@ class OnCluster:
         self.client = client
         self.run = uuid4().hex[:12]
         self.count = 0
-        workers = sorted(client.nthreads())
-        if not workers:
+        places = [
+            (w, i) for w, threads in sorted(client.nthreads().items()) for i in range(threads)
+        ]
+        if not places:
             raise RuntimeError("The Dask cluster has no workers: add some, or wait for them.")
-        self.homes = [workers[b * len(workers) // n_blocks] for b in range(n_blocks)]
+        self.homes = [places[b * len(places) // n_blocks] for b in range(n_blocks)]
 
     def submit(self, function: Callable[..., Any], *args: Any, near: int | None = None) -> Any:
         """Return a future of ``function(*args)``."""
@@ -50,10 +52,14 @@ class OnCluster:
             function,
             *args,
             key=f"declip-{function.__name__}-{self.run}-{self.count}",
-            workers=None if home is None else [home],
+            workers=None if home is None else [home[0]],
             allow_other_workers=home is not None,
             pure=False,
         )
+
+    def together(self, first: int, last: int) -> bool:
+        """Return whether some blocks began on the same thread of a worker."""
+        return self.homes[first] == self.homes[last - 1]
 
     def submit_delayed(self, function: Callable[..., Any], part: Any, *args: Any) -> Any:
         """Return a future of a function of a lazy part of a Dask collection."""
