@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -75,7 +76,7 @@ def stop_if_folder_is_not_shared(client: Client, folder: Path) -> None:
     token = folder / f".seen-{uuid4().hex}"
     token.touch()
     try:
-        seen = client.run(_exists, str(token))
+        seen = client.run(os.path.exists, str(token))
     finally:
         token.unlink(missing_ok=True)
     blind = [worker for worker, sees in seen.items() if not sees]
@@ -84,7 +85,3 @@ def stop_if_folder_is_not_shared(client: Client, folder: Path) -> None:
             f"Worker {blind[0]} does not see the folder {folder}. Blocks and checkpoints lie in "
             "checkpoint_dir: give one on a file system that the driver and all workers share."
         )
-
-
-def _exists(path: str) -> bool:
-    return Path(path).exists()
