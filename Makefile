@@ -13,7 +13,7 @@ SANITIZING  = LD_PRELOAD="$(foreach lib,asan ubsan stdc++,$(shell $(CXX) -print-
     DECLIP_KERNELS="$$(echo $(SANITIZED)/_kernels*.so)"
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-long reliability bench bench-quick lint format clean FORCE
+.PHONY: help demo test test-long reliability bench bench-quick bench-dask lint format clean FORCE
 .PHONY: coverage test-native fuzz mutation
 .DELETE_ON_ERROR:
 
@@ -50,6 +50,9 @@ bench: $(VENV)/.installed-bench ## measure declip beside its peers (twenty minut
 
 bench-quick: $(VENV)/.installed-bench ## the same on small shapes, under three minutes
 	$(BIN)/python -m benchmarks --quick $(ARGS)
+
+bench-dask: $(VENV)/.installed-test ## FroCMC on Dask beside the fit in memory, and its traffic (five minutes, on a quiet machine)
+	$(BIN)/python -m benchmarks.distributed $(ARGS)
 
 lint: $(VENV)/.installed-lint ## check style, types and the direction of imports
 	$(BIN)/ruff check

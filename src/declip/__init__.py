@@ -8,6 +8,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from declip.blocks import BlockTable, prepare_blocks
     from declip.detect import detect_limits
     from declip.diagnostics import Diagnosis, diagnose
     from declip.estimators import BayesCMC, DTrCMC, ExactCMC, FroCMC, TrCMC, trace_path
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "BayesCMC",
+    "BlockTable",
     "DTrCMC",
     "Diagnosis",
     "EntryKFold",
@@ -40,6 +42,7 @@ __all__ = [
     "diagnose",
     "load",
     "pool",
+    "prepare_blocks",
     "read_limits",
     "read_table",
     "reclip_test",
@@ -53,6 +56,7 @@ __version__ = "0.1.0"
 # Loaded when first asked for: scikit-learn alone takes most of a second to import.
 _HOMES = {
     "BayesCMC": "declip.estimators",
+    "BlockTable": "declip.blocks",
     "DTrCMC": "declip.estimators",
     "Diagnosis": "declip.diagnostics",
     "EntryKFold": "declip.model_selection",
@@ -71,6 +75,7 @@ _HOMES = {
     "diagnose": "declip.diagnostics",
     "load": "declip.persistence",
     "pool": "declip.pooling",
+    "prepare_blocks": "declip.blocks",
     "read_limits": "declip.io",
     "read_table": "declip.io",
     "reclip_test": "declip.reclip",

@@ -16,8 +16,10 @@ __all__ = [
     "SparsePlusLowRank",
     "balancing_maps",
     "leading",
+    "maps_of_roots",
     "operator_norm",
     "product_svd",
+    "root",
     "shrink",
     "trace_norm",
     "truncated_svd",
@@ -70,22 +72,29 @@ class SparsePlusLowRank(LinearOperator):
 def balancing_maps(P: NDArray, Q: NDArray) -> tuple[NDArray, NDArray, NDArray]:
     """Return (S, M, N) such that P M and Q N are U sqrt(S) and V sqrt(S), with P Q^T = U S V^T.
 
-    With R_P^T R_P = P^T P, R_Q likewise, and R_P R_Q^T = U' S V'^T: M = R_Q^T V' S^-1/2,
-    N = R_P^T U' S^-1/2. Directions without weight (S = 0) are mapped to zero.
+    Directions without weight (S = 0) are mapped to zero.
     """
-    R_P, R_Q = _root(P), _root(Q)
+    return maps_of_roots(root(P), root(Q))
+
+
+def maps_of_roots(R_P: NDArray, R_Q: NDArray) -> tuple[NDArray, NDArray, NDArray]:
+    """Return the balancing maps of factors that are known by their roots.
+
+    With R_P^T R_P = P^T P, R_Q likewise, and R_P R_Q^T = U' S V'^T: M = R_Q^T V' S^-1/2,
+    N = R_P^T U' S^-1/2.
+    """
     U, S, Vt = np.linalg.svd(R_P @ R_Q.T, full_matrices=False)
     kept = S > S[:1] * 1e-13
     weight = np.zeros_like(S)
     weight[kept] = S[kept] ** -0.5
-    missing = P.shape[1] - len(S)  # more factors than rows or columns
+    missing = R_P.shape[1] - len(S)  # more factors than rows or columns
     M, N = (
         np.pad(F, ((0, 0), (0, missing))) for F in (R_Q.T @ (Vt.T * weight), R_P.T @ (U * weight))
     )
     return np.pad(np.where(kept, S, 0.0), (0, missing)), M, N
 
 
-def _root(F: NDArray) -> NDArray:
+def root(F: NDArray) -> NDArray:
     """Return R with R^T R = F^T F, to the precision of F."""
     if F.dtype == np.float64 or len(F) < F.shape[1]:
         return np.asarray(np.linalg.qr(F.astype(np.float64), mode="r"))

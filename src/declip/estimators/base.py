@@ -206,6 +206,7 @@ class CompletionEstimator(
             begun |= {n: v for n, v in vars(self).items() if n.endswith("_")}
         begun |= {"estimator": type(self).__name__, "table": [intervals.shape, intervals.by_row]}
         return persistence.Checkpoint(self.checkpoint, begun)
+
     def _check_finite(self, *found: Any) -> None:
         """Refuse a fit that holds NaN or infinities: it would fill the table with them."""
         if not all(np.isfinite(numbers).all() for numbers in found):

@@ -11,6 +11,9 @@ from joblib import effective_n_jobs
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from declip.blocks.fitting import check_blocks, fit_here
+from declip.blocks.parts import Terms
+from declip.blocks.table import BlockTable
 from declip.estimators.base import SHARED_CONSTRAINTS, CompletionEstimator
 from declip.intervals import CLIPPED_MODES, Intervals
 from declip.lowrank import LowRank
@@ -109,7 +112,8 @@ class FroCMC(CompletionEstimator):
     gap_ : float
         How far the fit can be, at most, above the optimum of the convex problem with the trace norm
         in place of the ridge, in units of `objective_` (for "tobit" at the estimated scale). Near
-        0, the fit is the global optimum; otherwise the rank is too small for that certificate.
+        0, the fit is the global optimum; otherwise the rank is too small for that certificate. NaN
+        for a folder of blocks.
     n_iter_ : int
         Sweeps made.
     converged_ : bool
@@ -126,6 +130,10 @@ class FroCMC(CompletionEstimator):
     limit + spread instead of the square of it, and is perturbed, since the printed one stays at
     rank one; the update of a row is safeguarded by an exact line search, since the printed one can
     raise the objective; the factors are balanced and extrapolated between sweeps.
+
+    `fit` also takes the path of a folder that `prepare_blocks` made, for a table larger than
+    memory: its blocks are then read by memory map, sweep by sweep, under the limits that they were
+    prepared with.
 
     Examples
     --------
@@ -190,7 +198,53 @@ class FroCMC(CompletionEstimator):
         self.checkpoint = checkpoint
         self.on_interrupt = on_interrupt
 
-    def _solve(self, intervals: Intervals, **watched: Any) -> Solution:
+    def _read(self, X: Any, *, reset: bool) -> Any:
+        """Return the cells of a table, or open a folder of blocks."""
+        if not isinstance(X, str | PathLike):
+            return super()._read(X, reset=reset)
+        if not reset:
+            raise TypeError("A folder of blocks can be fitted alone: give new rows as a table.")
+        table = BlockTable.open(X)
+        self.n_features_in_ = table.shape[1]
+        self.__dict__.pop("feature_names_in_", None)
+        return table
+
+    def _fit(self, X: Any, y: Any, dense_result: bool = False) -> Any:
+        if dense_result and isinstance(X, str | PathLike):
+            raise TypeError(
+                "A folder of blocks is not restored as a whole: use fit, then predict(rows, cols) "
+                "or reconstruct(rows=, cols=)."
+            )
+        return super()._fit(X, y, dense_result)
+
+    def _check_fittable(self, intervals: Any) -> Any:
+        if not isinstance(intervals, BlockTable):
+            return super()._check_fittable(intervals)
+        self._check_shape(intervals.shape)
+        check_blocks(intervals)
+        if self.init != "random" or self.warm_start:
+            raise ValueError('A folder of blocks is fitted from init="random", not warm_start.')
+        if self.checkpoint is not None:
+            raise ValueError(
+                "A folder of blocks is fitted without checkpoint; declip.dask.FroCMC has one "
+                "(checkpoint_dir)."
+            )
+        return intervals
+
+    def _terms(self) -> Terms:
+        """Return what is minimised over blocks."""
+        alphas = float(self.alpha), None if self.alpha_bias is None else float(self.alpha_bias)
+        threads = effective_n_jobs(self.n_jobs)
+        return Terms(*alphas, bool(self.bias), self.clipped, threads=threads)
+
+    def _rng(self) -> np.random.Generator:
+        seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
+        return np.random.default_rng(seed)
+
+    def _solve(self, intervals: Any, **watched: Any) -> Solution:
+        if isinstance(intervals, BlockTable):
+            how = self._terms(), int(self.n_components), self._rng(), self.max_iter, self.tol
+            return fit_here(intervals, *how, watched["on_sweep"])
         start, scale = self._start(intervals)
         return minimise(
             *(intervals, start, self.alpha),
@@ -207,8 +261,7 @@ class FroCMC(CompletionEstimator):
         """Return the start and the scale to begin with."""
         rank = int(self.n_components)
         tobit = self.clipped == "tobit" and intervals.n_open > 0
-        seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
-        rng = np.random.default_rng(seed)
+        rng = self._rng()
         if self.warm_start and hasattr(self, "row_factors_"):
             model = self._model()
             if (model.shape, model.rank, model.bias) == (intervals.shape, rank, self.bias):
@@ -228,7 +281,9 @@ class FroCMC(CompletionEstimator):
     def _row_penalty(self) -> dict[str, Any]:
         return {"alpha": self.alpha, "alpha_bias": self.alpha_bias}
 
-    def _certify(self, intervals: Intervals, solution: Solution) -> dict[str, Any]:
+    def _certify(self, intervals: Any, solution: Solution) -> dict[str, Any]:
+        if isinstance(intervals, BlockTable):
+            return {"singular_values_": solution.proof, "gap_": float("nan")}
         singular_values = solution.model.balanced()[1]
         proof = certificate(
             *(intervals, solution.model, self.alpha, solution.scale),

@@ -58,6 +58,12 @@ struct Kernels {
     RowWorker* (*sweep_worker)(const Problem<T>&, const CellsView<T>&, T* own);
     double (*residual_rows)(const Problem<T>&, const CellsView<T>&, const T* own, int k, int64_t begin,
                             int64_t end, T* exact_out, T* open_out);
+    // A Newton step in parts (see partial.hpp).
+    double (*newton_sums)(const Problem<T>&, const CellsView<T>&, const T* own, int64_t begin, int64_t end, T* out);
+    double (*step_trial)(const Problem<T>&, const CellsView<T>&, const T* own, const T* step, const double* lengths,
+                         int n_lengths, int64_t begin, int64_t end, double* out);
+    double (*newton_solve)(const T* sums, const T* own, const T* ridge, int k, int ld, int64_t begin, int64_t end,
+                           T* step, double* slope);
 };
 
 // The rows of one side to draw anew, given the other side's factors, padded to ld columns (see gibbs.hpp).

@@ -164,6 +164,12 @@ double half_sweep(In<int64_t> exact_ptr, In<int32_t> exact_idx, In<T> value, In<
     });
 }
 
+// A problem that is looked at, not solved: no ridge and no steps.
+template <class T>
+Problem<T> at_these_factors(const Padded<T>& padded, In<T> offset, int ld, int k, double scale) {
+    return {padded.other.get(), nullptr, offset.data(), T(0), nullptr, 0, false, ld, k, scale, 0, 0, 0.0};
+}
+
 template <class T>
 double residuals(In<int64_t> exact_ptr, In<int32_t> exact_idx, In<T> value, In<int64_t> open_ptr,
                  In<int32_t> open_idx, In<T> lower, In<T> upper, Matrix<T> own, Matrix<T> other,
@@ -178,11 +184,67 @@ double residuals(In<int64_t> exact_ptr, In<int32_t> exact_idx, In<T> value, In<i
     const nb::gil_scoped_release release;
     const int ld = kernels<T>().padded(k);
     const Padded<T> padded(other, nullptr, ld);
-    const Problem<T> problem{padded.other.get(), nullptr, offset.data(), T(0), nullptr, 0, false, ld, k, scale,
-                             0, 0, 0.0};
+    const Problem<T> problem = at_these_factors(padded, offset, ld, k, scale);
     return over_chunks(chunks_of(cells, k), threads, [&](int64_t begin, int64_t end) {
         return kernels<T>().residual_rows(problem, cells, own.data(), k, begin, end,
                                           loss_only ? nullptr : exact_out.data(), loss_only ? nullptr : open_out.data());
+    });
+}
+
+// The sums of a Newton step over the cells of one block: upper triangle of H, then g, for each row.
+template <class T>
+void newton_sums(In<int64_t> exact_ptr, In<int32_t> exact_idx, In<T> value, In<int64_t> open_ptr, In<int32_t> open_idx,
+                 In<T> lower, In<T> upper, Matrix<T> own, Matrix<T> other, In<T> offset, double scale, OutMatrix<T> out,
+                 int threads) {
+    const CellsView<T> cells = view<T>(exact_ptr, exact_idx, value, open_ptr, open_idx, lower, upper);
+    const int k = static_cast<int>(other.shape(1));
+    require(static_cast<int64_t>(own.shape(0)) == cells.n_rows && static_cast<int>(own.shape(1)) == k &&
+                offset.shape(0) == other.shape(0) && out.shape(0) == own.shape(0) &&
+                static_cast<int>(out.shape(1)) == k * (k + 3) / 2,
+            "factor shapes disagree");
+    const nb::gil_scoped_release release;
+    const int ld = kernels<T>().padded(k);
+    const Padded<T> padded(other, nullptr, ld);
+    const Problem<T> problem = at_these_factors(padded, offset, ld, k, scale);
+    over_chunks(chunks_of(cells, k), threads, [&](int64_t begin, int64_t end) {
+        return kernels<T>().newton_sums(problem, cells, own.data(), begin, end, out.data());
+    });
+}
+
+template <class T>
+void step_trial(In<int64_t> exact_ptr, In<int32_t> exact_idx, In<T> value, In<int64_t> open_ptr, In<int32_t> open_idx,
+                In<T> lower, In<T> upper, Matrix<T> own, Matrix<T> step, Matrix<T> other, In<T> offset, double scale,
+                In<double> lengths, OutMatrix<double> out, int threads) {
+    const CellsView<T> cells = view<T>(exact_ptr, exact_idx, value, open_ptr, open_idx, lower, upper);
+    const int k = static_cast<int>(other.shape(1));
+    require(static_cast<int64_t>(own.shape(0)) == cells.n_rows && static_cast<int>(own.shape(1)) == k &&
+                step.shape(0) == own.shape(0) && static_cast<int>(step.shape(1)) == k &&
+                offset.shape(0) == other.shape(0) && out.shape(0) == own.shape(0) &&
+                out.shape(1) == 3 + lengths.shape(0),
+            "factor shapes disagree");
+    const nb::gil_scoped_release release;
+    const int ld = kernels<T>().padded(k);
+    const Padded<T> padded(other, nullptr, ld);
+    const Problem<T> problem = at_these_factors(padded, offset, ld, k, scale);
+    over_chunks(chunks_of(cells, k), threads, [&](int64_t begin, int64_t end) {
+        return kernels<T>().step_trial(problem, cells, own.data(), step.data(), lengths.data(),
+                                       static_cast<int>(lengths.shape(0)), begin, end, out.data());
+    });
+}
+
+template <class T>
+void newton_solve(Matrix<T> sums, Matrix<T> own, In<T> ridge, OutMatrix<T> step, Out<double> slope, int threads) {
+    const int64_t n = own.shape(0);
+    const int k = static_cast<int>(own.shape(1));
+    require(static_cast<int64_t>(sums.shape(0)) == n && static_cast<int>(sums.shape(1)) == k * (k + 3) / 2 &&
+                static_cast<int>(ridge.shape(0)) == k && static_cast<int64_t>(step.shape(0)) == n &&
+                static_cast<int>(step.shape(1)) == k && static_cast<int64_t>(slope.shape(0)) == n,
+            "factor shapes disagree");
+    const nb::gil_scoped_release release;
+    const auto ends = chunk_ends(n, kChunkWork, [&](int64_t i) { return i * (1 + k); });
+    over_chunks(ends, threads, [&](int64_t begin, int64_t end) {
+        return kernels<T>().newton_solve(sums.data(), own.data(), ridge.data(), k, kernels<T>().padded(k), begin, end,
+                                         step.data(), slope.data());
     });
 }
 
@@ -307,6 +369,14 @@ void define(nb::module_& m) {
     m.def("residuals", &residuals<T>, as_is("exact_ptr"), as_is("exact_idx"), as_is("value"),
           as_is("open_ptr"), as_is("open_idx"), as_is("lower"), as_is("upper"), as_is("own"), as_is("other"),
           as_is("offset"), nb::arg("scale"), as_is("exact_out"), as_is("open_out"), nb::arg("threads"));
+    m.def("newton_sums", &newton_sums<T>, as_is("exact_ptr"), as_is("exact_idx"), as_is("value"), as_is("open_ptr"),
+          as_is("open_idx"), as_is("lower"), as_is("upper"), as_is("own"), as_is("other"), as_is("offset"),
+          nb::arg("scale"), as_is("out"), nb::arg("threads"));
+    m.def("step_trial", &step_trial<T>, as_is("exact_ptr"), as_is("exact_idx"), as_is("value"), as_is("open_ptr"),
+          as_is("open_idx"), as_is("lower"), as_is("upper"), as_is("own"), as_is("step"), as_is("other"),
+          as_is("offset"), nb::arg("scale"), as_is("lengths"), as_is("out"), nb::arg("threads"));
+    m.def("newton_solve", &newton_solve<T>, as_is("sums"), as_is("own"), as_is("ridge"), as_is("step"), as_is("slope"),
+          nb::arg("threads"));
     m.def("predict", &predict<T>, as_is("rows"), as_is("cols"), as_is("own"), as_is("other"), as_is("out"),
           nb::arg("threads"));
 }
