@@ -7,7 +7,7 @@ PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 NATIVE := pyproject.toml CMakeLists.txt $(wildcard src/declip/kernels/*.cpp src/declip/kernels/*.hpp)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-long bench bench-quick lint format clean FORCE
+.PHONY: help demo test test-long bench bench-quick docs docs-quick lint format clean FORCE
 .DELETE_ON_ERROR:
 
 help: ## show this list
@@ -28,6 +28,12 @@ bench: $(VENV)/.installed-bench ## measure declip beside its peers (twenty minut
 bench-quick: $(VENV)/.installed-bench ## the same on small shapes, under three minutes
 	$(BIN)/python -m benchmarks --quick $(ARGS)
 
+docs: $(VENV)/.installed-docs ## build the documentation in docs/_build/html (its gallery runs: a few minutes)
+	$(BIN)/python -m sphinx -W --keep-going -b html docs docs/_build/html $(ARGS)
+
+docs-quick: $(VENV)/.installed-docs ## the same without running the gallery
+	$(BIN)/python -m sphinx -W --keep-going -b html -D plot_gallery=0 -d docs/_build/quick-doctrees docs docs/_build/quick $(ARGS)
+
 lint: $(VENV)/.installed-lint ## check style, types and the direction of imports
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
@@ -40,6 +46,7 @@ format: $(VENV)/.installed-lint ## put the Python files in house style
 
 clean: ## remove the environment, builds and caches
 	rm -rf $(VENV) build dist .coverage htmlcov .hypothesis
+	rm -rf docs/_build docs/generated
 	rm -rf .pytest_cache .mypy_cache .ruff_cache .import_linter_cache
 	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
 
@@ -53,6 +60,7 @@ $(VENV)/.build-tools: pyproject.toml
 EXTRAS_test := [test]
 EXTRAS_lint := [lint]
 EXTRAS_bench := [bench]
+EXTRAS_docs := [docs]
 $(VENV)/.installed-%: $(VENV)/.build-tools $(VENV)/.modules $(NATIVE)
 	$(PIP) --no-build-isolation --config-settings build-dir=$(VENV)/build --editable '.$(EXTRAS_$*)'
 	@touch $@

@@ -1,0 +1,39 @@
+"""Pages that are made from the code and from results, so that they cannot go stale."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from _pages import api, architecture, commands, errors, evidence, figures, links
+
+DOCS = Path(__file__).parents[1]
+
+
+def setup(app: Any) -> dict[str, bool]:
+    app.connect("config-inited", write_pages)
+    app.connect("source-read", links.mend)
+    app.connect("autodoc-process-docstring", api.escape_types, priority=100)  # before numpydoc
+    app.connect("autodoc-skip-member", api.skip_foreign)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}
+
+
+def write_pages(app: Any, config: Any) -> None:
+    pages = {
+        "api.rst": api.page(),
+        "commands.md": commands.page(),
+        "errors.md": errors.page(),
+        "architecture.svg": architecture.picture(),
+        **figures.pictures(),
+        **evidence.pages(),
+    }
+    for name, content in pages.items():
+        _write(DOCS / "generated" / name, content)
+
+
+def _write(path: Path, content: str | bytes) -> None:
+    """Write a file, unless it is there as it should be: what did not change is not built again."""
+    data = content.encode() if isinstance(content, str) else content
+    if not path.is_file() or path.read_bytes() != data:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(data)
