@@ -20,6 +20,7 @@ ORDER = [
     "declip.model_selection",
     "declip.intervals",
     "declip.io",
+    "declip.report",
     "declip.pooling",
 ]
 TITLES = {
@@ -31,16 +32,17 @@ TITLES = {
     "declip.model_selection": "Tune",
     "declip.intervals": "Cells as intervals",
     "declip.io": "Files",
+    "declip.report": "Reports",
     "declip.pooling": "Pool",
 }
 # Modules whose names are used with the module's name before them.
 MODULES = {
     "declip.datasets": "Tables to try",
     "declip.metrics": "Errors and scores",
-    "declip.report": "Reports",
     "declip.dask": "Several machines",
 }
-ALSO = {"declip.io": ["TableFileError"]}  # public, by the name of its module
+# Names of other modules that users need now and then.
+ALSO = {"declip.io": ["TableFileError"], "declip.report": ["write_cells", "write_report"]}
 
 
 def page() -> str:
@@ -59,7 +61,7 @@ def by_module() -> dict[str, list[str]]:
         if name != "__version__":
             homes.setdefault(declip._HOMES[name], []).append(f"declip.{name}")
     for module, names in ALSO.items():
-        homes[module] += [f"{module}.{name}" for name in names]
+        homes.setdefault(module, []).extend(f"{module}.{name}" for name in names)
     listed = {m: homes.pop(m) for m in ORDER if m in homes} | dict(sorted(homes.items()))
     for module in MODULES:
         try:

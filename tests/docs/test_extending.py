@@ -60,12 +60,10 @@ def test_a_bounded_loss_withstands_gross_errors():
     rng = np.random.default_rng(1)
     wrong = rng.choice(seen.size, 15, replace=False)
     seen.flat[wrong] = rng.choice([-8.0, 1.4], 15)
-    right = truth < 1.5
-    right.flat[wrong] = False
     bounded = HuberCMC(0.2, 0.1, ceiling=1.5).fit(seen)
     squared = HuberCMC(0.2, np.inf, ceiling=1.5).fit(seen)
-    errors = [np.linalg.norm((m.reconstruct() - truth)[right]) for m in (bounded, squared)]
-    assert errors[0] < 0.5 * errors[1]
+    found = [(m.reconstruct() - truth).flat[wrong] for m in (bounded, squared)]
+    assert np.median(np.abs(found[0])) < 0.2 * np.median(np.abs(found[1]))
 
 
 def test_the_gradient_of_the_bounded_loss_is_its_slope():
