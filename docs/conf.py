@@ -60,7 +60,7 @@ autodoc_typehints = "none"
 autodoc_member_order = "bysource"
 numpydoc_show_class_members = False
 numpydoc_xref_param_type = False
-default_role = "code"
+default_role = "py:obj"  # a link where there is something to link to
 
 warnings.filterwarnings("ignore", message=".*non-interactive.*")
 sphinx_gallery_conf = {

@@ -29,6 +29,16 @@ def write_pages(app: Any, config: Any) -> None:
     }
     for name, content in pages.items():
         _write(DOCS / "generated" / name, content)
+    _sweep({DOCS / "generated" / name for name in pages})
+
+
+def _sweep(made: set[Path]) -> None:
+    """Remove pages of names and results that are no more."""
+    names = {name for listed in api.by_module().values() for name in listed}
+    stale = [p for p in (DOCS / "generated/api").glob("*.rst") if p.stem not in names]
+    stale += set((DOCS / "generated/evidence").rglob("*.md")) - made
+    for path in stale:
+        path.unlink()
 
 
 def _write(path: Path, content: str | bytes) -> None:

@@ -11,9 +11,9 @@ from declip.cli.commands import app
 
 HEAD = """# Command line
 
-`declip COMMAND --help` prints the same. Exit codes: 0 is success, 1 a file or a table that cannot be used, 2 a wrong call,
-130 an interruption; with `--json` the error is one JSON object. Outputs appear whole or not at all, and replace nothing
-unless `--overwrite` is given.
+`declip COMMAND --help` prints the same. Exit codes: 0 is success, 1 a file or a table that cannot
+be used, 2 a wrong call, 130 an interruption; with `--json` the error is one JSON object. Outputs
+appear whole or not at all, and replace nothing unless `--overwrite` is given.
 """
 
 

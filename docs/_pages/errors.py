@@ -15,8 +15,9 @@ import numpy as np
 
 HEAD = """# Errors and warnings
 
-Each message below was caught from the call above it while this page was built. Errors about the data name the row, the
-column or the cell and are raised before any work; a fit that fails leaves the estimator as it was.
+Each message below was caught from the call above it while this page was built. Errors about the
+data name the row, the column or the cell and are raised before any work; a fit that fails leaves
+the estimator as it was.
 """
 
 
@@ -33,13 +34,15 @@ ERRORS = [
     Case(
         "A value beyond its limit",
         "FroCMC(2, ceiling=5).fit(np.array([[1.0, 2.0], [3.0, 7.5]]))",
-        "The limit is wrong, or the value is. `detect_limits(X)` proposes limits; for values that differ from the limit by "
+        "The limit is wrong, or the value is. `detect_limits(X)` proposes limits; for values that"
+        " differ from the limit by "
         "rounding use `Intervals.from_table(X, ceiling=5, tol=0.01)`.",
     ),
     Case(
         "A floor that is not below its ceiling",
         "FroCMC(1, floor=5, ceiling=2).fit(np.array([[3.0, 4.0], [3.0, 4.0]]))",
-        "Mend the limits of the column that is named. Exact values need no limits: `inf` and `-inf` are none.",
+        "Mend the limits of the column that is named. Exact values need no limits: `inf` and "
+        "`-inf` are none.",
     ),
     Case(
         "A limit for a column that is not there",
@@ -79,8 +82,10 @@ ERRORS = [
     ),
     Case(
         "A table that does not fit in memory",
-        "FroCMC(1, max_iter=1).fit(sparse.coo_array(([1.0], ([10**6 - 1], [10**6 - 1])), (10**6, 10**6))).reconstruct()",
-        "Ask for blocks with `reconstruct(rows=, cols=)` or for single cells with `predict(rows, cols)`. `restore` "
+        "FroCMC(1, max_iter=1).fit(sparse.coo_array(([1.0], ([10**6 - 1], [10**6 - 1])), (10**6, "
+        "10**6))).reconstruct()",
+        "Ask for blocks with `reconstruct(rows=, cols=)` or for single cells with `predict(rows, "
+        "cols)`. `restore` "
         "gives a sparse table back for a sparse one.",
     ),
     Case(
@@ -91,12 +96,14 @@ ERRORS = [
     Case(
         "A cell of a file that is no number",
         'read_table(file("sample,iron\\ns1,<0.05\\ns2,trace\\n"))',
-        "Mend the cell, or name the word as missing: `missing=[\"trace\"]`, on the command line `--missing trace`.",
+        'Mend the cell, or name the word as missing: `missing=["trace"]`, on the command line '
+        "`--missing trace`.",
     ),
     Case(
         "A word such as ND without a limit to stand for",
         'read_table(file("sample,iron\\ns1,ND\\ns2,0.3\\n"))',
-        "Give the limit of the column: `floor={\"iron\": 0.05}`, `--floor iron=0.05`, or a file with `--limits`.",
+        'Give the limit of the column: `floor={"iron": 0.05}`, `--floor iron=0.05`, or a file '
+        "with `--limits`.",
     ),
     Case(
         "A file that is there already",
@@ -108,13 +115,16 @@ WARNINGS = [
     Case(
         "Limits that nothing is at",
         "FroCMC(1, ceiling=9).fit(np.outer([1.0, 2, 3], [1.0, 2]))",
-        "Usually the limit is not the one of the table, or the values are rounded: see `tol` above.",
+        "Usually the limit is not the one of the table, or the values are rounded: see `tol` "
+        "above.",
     ),
     Case(
         "A row or column with fewer exact cells than the rank",
-        "FroCMC(2, ceiling=5, random_state=0).fit(np.array([[1.0, 2, 5], [2, 1, 5], [3, 4, 5], [1, 3, 2]]))",
-        "What is restored there follows the penalty, not the data. Lower the rank, or leave those cells out of what you "
-        "conclude. `restore` flags them \"undetermined\".",
+        "FroCMC(2, ceiling=5, random_state=0).fit(np.array([[1.0, 2, 5], [2, 1, 5], [3, 4, 5], "
+        "[1, 3, 2]]))",
+        "What is restored there follows the penalty, not the data. Lower the rank, or leave those"
+        " cells out of what you "
+        'conclude. `restore` flags them "undetermined".',
     ),
     Case(
         "A row or column without any observed cell",
@@ -123,12 +133,14 @@ WARNINGS = [
     ),
     Case(
         "A fit that had not settled",
-        "FroCMC(3, max_iter=2, alpha=1e-6, random_state=0).fit(np.random.default_rng(0).normal(size=(30, 20)))",
+        "FroCMC(3, max_iter=2, alpha=1e-6, "
+        "random_state=0).fit(np.random.default_rng(0).normal(size=(30, 20)))",
         "A `ConvergenceWarning` of scikit-learn. Raise `max_iter`, or `alpha` if it is close to 0.",
     ),
     Case(
         "Chains that do not agree",
-        "BayesCMC(5, n_samples=10, burn_in=0, random_state=0).fit(np.random.default_rng(0).normal(size=(40, 8)))",
+        "BayesCMC(5, n_samples=10, burn_in=0, "
+        "random_state=0).fit(np.random.default_rng(0).normal(size=(40, 8)))",
         "Raise `n_samples` and `burn_in`, or go on from where it stopped with `warm_start=True`.",
     ),
 ]
@@ -149,9 +161,8 @@ def _section(case: Case) -> str:
     caught = provoke(case)
     kind = type(caught).__name__
     message = _wrapped(_without_place(str(caught)))
-    return (
-        f"### {case.title}\n\n```python\n{case.code}\n```\n\n```text\n{kind}: {message}\n```\n\n{case.remedy}\n"
-    )
+    call, words = f"```python\n{case.code}\n```", f"```text\n{kind}: {message}\n```"
+    return f"### {case.title}\n\n{call}\n\n{words}\n\n{case.remedy}\n"
 
 
 def provoke(case: Case) -> BaseException | Warning:

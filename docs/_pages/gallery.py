@@ -6,6 +6,7 @@ import warnings
 from typing import Any
 
 import matplotlib
+
 from _pages.figures import STYLE
 
 

@@ -7,10 +7,13 @@ import re
 from pathlib import Path
 from typing import Any
 
+import declip
+
 DOCS = Path(__file__).parents[1]
 _LINK = re.compile(r"(?<!!)\[([^\]]+)\]\(([^)#\s]+)(#[^)\s]*)?\)")
 _GLOB = re.compile(r"[\w/-]*(?<!\*)\*")
 _ELSEWHERE = re.compile(r"[a-z]+:")
+_NAME = re.compile(rf"(?<![`\[\w}}])`({'|'.join(n for n in declip.__all__ if n[0] != '_')})`(?!\])")
 # Files of the repository that are pages here, under another name.
 PAGES = {
     "benchmarks/RESULTS.md": "generated/evidence/benchmarks.md",
@@ -24,7 +27,14 @@ def mend(app: Any, docname: str, source: list[str]) -> None:
     path = Path(app.env.doc2path(docname))
     if path.suffix == ".md":
         text = mended(source[0], path.parent, path.parent)
-        source[0] = without_empty_globs(text, path.parent, path.stem)
+        source[0] = with_names_linked(without_empty_globs(text, path.parent, path.stem))
+
+
+def with_names_linked(text: str) -> str:
+    """Make public names in the prose links to the reference."""
+    parts = re.split(r"(^```.*?^```$|^#.*?$)", text, flags=re.M | re.S)
+    parts[::2] = (_NAME.sub(r"{py:obj}`\1 <declip.\1>`", part) for part in parts[::2])
+    return "".join(parts)
 
 
 def without_empty_globs(text: str, folder: Path, own: str) -> str:

@@ -2,9 +2,9 @@
 A lab panel with detection limits for each plate
 ================================================
 
-178 wines were analysed for 13 properties (real data, complete, with scikit-learn). Suppose that they had been run on three
-plates, and that each plate had its own detection limit for each analyte: the limit of a cell then depends on its row and
-its column.
+178 wines were analysed for 13 properties (real data, complete, with scikit-learn). Suppose that
+they had been run on three plates, and that each plate had its own detection limit for each
+analyte: the limit of a cell then depends on its row and its column.
 """
 
 import numpy as np
@@ -19,8 +19,8 @@ rng = np.random.default_rng(0)
 plate = rng.integers(3, size=len(truth))
 
 # %%
-# Plate A sees almost everything, plate C loses two fifths of each analyte. What lies below the limit is reported as the
-# limit.
+# Plate A sees almost everything, plate C loses two fifths of each analyte. What lies below the
+# limit is reported as the limit.
 
 share_hidden = np.array([0.05, 0.2, 0.4])
 by_plate = truth.quantile(share_hidden).to_numpy()  # a row for each plate
@@ -30,15 +30,17 @@ hidden = truth.to_numpy() < floor
 print(f"{hidden.mean():.0%} of the cells are below their limit")
 
 # %%
-# Limits are given as they are: one for each cell. Concentrations vary by factors, so the work is done on logarithms. By
-# default `restore` compares several methods; here one is named, to keep the page quick.
+# Limits are given as they are: one for each cell. Concentrations vary by factors, so the work is
+# done on logarithms. By default `restore` compares several methods; here one is named, to keep
+# the page quick.
 
 result = declip.restore(reported, floor=floor, log=True, method="bayes", random_state=0)
 print(result)
 
 # %%
-# The result is a frame with the same labels. Here the truth is known, so that we can look at what was hidden: the restored
-# values, and half the limit, which is what is often put in place of them.
+# The result is a frame with the same labels. Here the truth is known, so that we can look at what
+# was hidden: the restored values, and half the limit, which is what is often put in place of
+# them.
 
 restored = result.table.to_numpy()[hidden]
 ratio = {

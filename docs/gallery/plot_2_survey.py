@@ -2,8 +2,9 @@
 A survey with a ceiling
 =======================
 
-400 people answer 12 questions on a scale from 1 to 5 (simulated, so that the truth is known). Many would have gone beyond
-5: the answers pile up at the top, and the differences between satisfied people are lost.
+400 people answer 12 questions on a scale from 1 to 5 (simulated, so that the truth is known).
+Many would have gone beyond 5: the answers pile up at the top, and the differences between
+satisfied people are lost.
 """
 
 import numpy as np
@@ -20,18 +21,18 @@ answer = np.clip(np.rint(opinion), 1, 5)
 print(f"{np.mean(answer == 5):.0%} of the answers are 5")
 
 # %%
-# A whole number stands for what is rounded to it: an answer of 5 says "4.5 or more", an answer of 1 "1.5 or less". So the
-# limits are a half inside the ends of the scale. `fit` warns of people who gave the top answer throughout: nothing says how
-# far beyond it they are.
+# A whole number stands for what is rounded to it: an answer of 5 says "4.5 or more", an answer of
+# 1 "1.5 or less". So the limits are a half inside the ends of the scale. `fit` warns of people
+# who gave the top answer throughout: nothing says how far beyond it they are.
 
 seen = np.clip(answer, 1.5, 4.5)
 model = BayesCMC(floor=1.5, ceiling=4.5, random_state=0)
 restored = model.fit_transform(seen)
 
 # %%
-# What is gained: the mean of a person, which is what such surveys are about. At the top of the scale the raw means cannot
-# tell people apart. The restored ones can, except for those who gave the top answer throughout: all of them are put at the
-# same place.
+# What is gained: the mean of a person, which is what such surveys are about. At the top of the
+# scale the raw means cannot tell people apart. The restored ones can, except for those who gave
+# the top answer throughout: all of them are put at the same place.
 
 happy = answer.mean(axis=1) >= 4.5
 raw, better, true = answer.mean(axis=1), restored.mean(axis=1), opinion.mean(axis=1)

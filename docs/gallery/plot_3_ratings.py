@@ -2,8 +2,9 @@
 Star ratings
 ============
 
-1,000 users have rated some of 400 items with one to five stars (simulated, so that the truth is known). Whoever would give
-six gives five. `FroCMC` works on the ratings alone, as a sparse matrix; `EntrySearchCV` finds its parameters.
+1,000 users have rated some of 400 items with one to five stars (simulated, so that the truth is
+known). Whoever would give six gives five. `FroCMC` works on the ratings alone, as a sparse
+matrix; `EntrySearchCV` finds its parameters.
 """
 
 import numpy as np
@@ -26,9 +27,9 @@ ratings = sparse.csr_array((stars[rows, cols], (rows, cols)), shape=stars.shape)
 print(f"{ratings.nnz:,} ratings, {np.mean(ratings.data == 5):.0%} of them five stars")
 
 # %%
-# A rating is rounded: five stars mean "4.5 or more". So the ceiling is 4.5, and ratings of 5 are put there. The penalty
-# and the number of factors are chosen on held-out ratings (folds of cells, not of users), by how well five stars are told
-# from fewer.
+# A rating is rounded: five stars mean "4.5 or more". So the ceiling is 4.5, and ratings of 5 are
+# put there. The penalty and the number of factors are chosen on held-out ratings (folds of cells,
+# not of users), by how well five stars are told from fewer.
 
 capped = ratings.copy()
 capped.data = np.minimum(ratings.data, 4.5)

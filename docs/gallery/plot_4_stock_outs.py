@@ -2,8 +2,9 @@
 Sales with stock-outs
 =====================
 
-Sales are the smaller of demand and stock. In a week in which a product sold out, its sales only say that demand was at
-least as large. 120 products, 52 weeks (simulated, so that the demand is known).
+Sales are the smaller of demand and stock. In a week in which a product sold out, its sales only
+say that demand was at least as large. 120 products, 52 weeks (simulated, so that the demand is
+known).
 """
 
 import numpy as np
@@ -26,8 +27,8 @@ sold_out = demand >= stock
 print(f"sold out in {sold_out.mean():.0%} of all weeks")
 
 # %%
-# The stock is the ceiling, a different one for each cell. Sales vary by factors: ``log=True``. One method is named, to keep
-# the page quick; without it `restore` compares several.
+# The stock is the ceiling, a different one for each cell. Sales vary by factors: ``log=True``.
+# One method is named, to keep the page quick; without it `restore` compares several.
 
 result = declip.restore(sales, ceiling=stock, log=True, method="tobit", random_state=0)
 print(result)
@@ -47,7 +48,9 @@ axes[0].plot(week, sales[which], color="#0072B2", drawstyle="steps-mid", label="
 out = sold_out[which]
 low, high = result.lower[which, out], result.upper[which, out]
 axes[0].vlines(week[out], low, high, color="#D55E00", alpha=0.35, lw=4)
-axes[0].plot(week[out], restored[which, out], "o", ms=4, color="#D55E00", label="restored, with 90 % band")
+axes[0].plot(
+    week[out], restored[which, out], "o", ms=4, color="#D55E00", label="restored, with 90 % band"
+)
 axes[0].set(xlabel="week", ylabel="pieces")
 axes[0].set_title("One product")
 axes[0].legend(loc="upper left")

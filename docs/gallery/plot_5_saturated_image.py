@@ -2,9 +2,9 @@
 A saturated image
 =================
 
-A camera takes the same scene at four exposures. The long ones lose the highlights, the short ones drown the shadows in
-noise. The scene is a photograph that ships with scikit-learn; exposure, saturation and noise are ours, so that the truth
-is known.
+A camera takes the same scene at four exposures. The long ones lose the highlights, the short ones
+drown the shadows in noise. The scene is a photograph that ships with scikit-learn; exposure,
+saturation and noise are ours, so that the truth is known.
 """
 
 import numpy as np
@@ -23,8 +23,9 @@ for time, share in zip(times, (taken == 1).mean(axis=(0, 1, 2)), strict=True):
     print(f"exposure {time:5.3f}: {share:.0%} saturated")
 
 # %%
-# A row for each pixel, a column for each colour and exposure. Light is proportional to the exposure, so that the table
-# has rank 3: one for each colour. The fit is not told the exposure times; it finds them.
+# A row for each pixel, a column for each colour and exposure. Light is proportional to the
+# exposure, so that the table has rank 3: one for each colour. The fit is not told the exposure
+# times; it finds them.
 
 table = taken.reshape(height * width, -1)
 model = FroCMC(3, floor=0, ceiling=1, clipped="tobit", alpha=1e-3, random_state=0)
@@ -32,7 +33,8 @@ fitted = model.fit(table).reconstruct().reshape(light.shape)
 print(f"noise {model.scale_:.3f} (0.02 in truth)")
 
 # %%
-# The longest exposure as it was taken, and as restored; beside it the shortest one, brightened to the same level.
+# The longest exposure as it was taken, and as restored; beside it the shortest one, brightened to
+# the same level.
 
 longest = {
     "truth": light[..., 3],

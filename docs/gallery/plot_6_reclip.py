@@ -2,9 +2,10 @@
 Choose and check a model with the reclip test
 =============================================
 
-Beyond the limit of a real table nothing can be checked. But some of its exact values can be hidden behind a lower limit,
-restored, and compared with what they were. Does this test choose the right model? Here the truth beyond the real limit is
-known, too: 569 tumours, 30 measurements (real data, complete, with scikit-learn), clipped by us.
+Beyond the limit of a real table nothing can be checked. But some of its exact values can be
+hidden behind a lower limit, restored, and compared with what they were. Does this test choose the
+right model? Here the truth beyond the real limit is known, too: 569 tumours, 30 measurements
+(real data, complete, with scikit-learn), clipped by us.
 """
 
 import numpy as np
@@ -51,8 +52,9 @@ for name, settings in candidates.items():
     print(f"{name:>14}: in the test {tested[name]:.2f}, beyond the real limit {actual[name]:.2f}")
 
 # %%
-# The test ranks the models much as the truth does, so it can choose between them. But it is too hopeful of how well the
-# chosen one does: it judges values that lie within the table, and beyond the real limit the way is longer.
+# The test ranks the models much as the truth does, so it can choose between them. But it is too
+# hopeful of how well the chosen one does: it judges values that lie within the table, and beyond
+# the real limit the way is longer.
 
 figure, axes = plt.subplots(1, 2, figsize=(9.5, 4.2), layout="constrained")
 ends = (0.3, 1.15)

@@ -2,9 +2,10 @@
 Uncertainty and multiple imputation
 ===================================
 
-A restored value is an estimate, and an analysis that takes it for a measurement is too sure of itself. `BayesCMC` gives
-intervals for single cells, and complete tables drawn from what is possible; each is analysed, and `pool` brings the
-results together. 442 patients, ten measurements (real data, complete, with scikit-learn), two of them clipped by us.
+A restored value is an estimate, and an analysis that takes it for a measurement is too sure of
+itself. `BayesCMC` gives intervals for single cells, and complete tables drawn from what is
+possible; each is analysed, and `pool` brings the results together. 442 patients, ten measurements
+(real data, complete, with scikit-learn), two of them clipped by us.
 """
 
 import numpy as np
@@ -36,8 +37,8 @@ inside = (low <= truth[rows, cols]) & (truth[rows, cols] <= high)
 print(f"{inside.mean():.0%} of the true values lie in their 90 % interval")
 
 # %%
-# A regression of the progression of the disease on body mass index and blood pressure. Twenty complete tables, twenty
-# regressions, one result.
+# A regression of the progression of the disease on body mass index and blood pressure. Twenty
+# complete tables, twenty regressions, one result.
 
 
 def regression(complete):
@@ -63,10 +64,10 @@ for name, ((bmi, bp), error) in ways.items():
 print("share of the information that was hidden:", np.round(pooled.missing_information, 2))
 
 # %%
-# Left: intervals, sorted by their upper end; those that miss the truth are orange. Right: the coefficients, with 95 %
-# confidence intervals. Limits in place of values make the coefficient of bmi too large; the pooled ones are close to the
-# truth. That is no promise: the intervals hold fewer truths than they say, since the tail of bmi is heavier than the normal
-# law of the model.
+# Left: intervals, sorted by their upper end; those that miss the truth are orange. Right: the
+# coefficients, with 95 % confidence intervals. Limits in place of values make the coefficient of
+# bmi too large; the pooled ones are close to the truth. That is no promise: the intervals hold
+# fewer truths than they say, since the tail of bmi is heavier than the normal law of the model.
 
 figure, axes = plt.subplots(1, 2, figsize=(9.5, 4.2), layout="constrained", width_ratios=(1.2, 1))
 order = np.argsort(high)[::2]

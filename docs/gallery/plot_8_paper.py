@@ -3,8 +3,8 @@ The illustration of the paper
 =============================
 
 A matrix of rank 2 with a ceiling, after Figure 1 of `Teshima et al. (AAAI 2019)
-<https://doi.org/10.1609/aaai.v33i01.33015151>`_: ordinary completion, which takes clipped cells at face value or leaves them
-out, beside clipped completion.
+<https://doi.org/10.1609/aaai.v33i01.33015151>`_: ordinary completion, which takes clipped cells
+at face value or leaves them out, beside clipped completion.
 """
 
 import numpy as np
@@ -14,7 +14,7 @@ from declip import FroCMC
 from declip.datasets import make_clipped_low_rank
 
 data = make_clipped_low_rank(40, 60, 2, ceiling=8, integer=False, observed=0.8, random_state=0)
-print(f"{data.clip_rate:.0%} of the cells lie above the ceiling, {1 - data.observed.mean():.0%} are missing")
+print(f"{data.clip_rate:.0%} of the cells lie above the ceiling")
 
 # %%
 # The same estimator, told to treat clipped cells in three ways.

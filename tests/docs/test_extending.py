@@ -1,19 +1,13 @@
 """The examples of the pages on extending declip."""
 
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
+from capped import CappedTrCMC, prox, value
+from huber import HuberCMC, huber
 from numpy.testing import assert_allclose
 
 from declip import Intervals, TrCMC
 from declip.lowrank import LowRank
-
-sys.path.insert(0, str(Path(__file__).parents[2] / "docs" / "contributing" / "extending"))
-
-from capped import CappedTrCMC, prox, value
-from huber import HuberCMC, huber
 
 
 def table(seed=0, noise=0.1):
@@ -72,7 +66,9 @@ def test_the_gradient_of_the_bounded_loss_is_its_slope():
     A, B = rng.normal(size=(30, 2)), rng.normal(size=(20, 2))
     G = huber(cells, LowRank(A, B), 0.7)
     step = 1e-6 * rng.normal(size=A.shape)
-    rise = huber(cells, LowRank(A + step, B), 0.7).loss - huber(cells, LowRank(A - step, B), 0.7).loss
+    rise = (
+        huber(cells, LowRank(A + step, B), 0.7).loss - huber(cells, LowRank(A - step, B), 0.7).loss
+    )
     dense = (G.exact + G.open).toarray()
     # The derivative of f(A B^T) with respect to A is G B; central differences err by step^2.
     assert_allclose(rise, 2 * np.sum((dense @ B) * step), rtol=1e-5)

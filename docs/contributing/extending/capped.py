@@ -4,9 +4,11 @@ The trace norm pulls every singular value down by alpha, the large ones too. Her
 ``cap`` pay a constant, sum of alpha * min(s, cap), and are left alone.
 """
 
-from typing import Any
+from numbers import Real
+from typing import Any, ClassVar
 
 import numpy as np
+from sklearn.utils._param_validation import Interval
 
 from declip.estimators.base import SHARED_CONSTRAINTS, CompletionEstimator, spectrum
 from declip.intervals import Intervals
@@ -35,7 +37,8 @@ def descend(
     cells: Intervals, alpha: float, cap: float, max_iter: int, tol: float, on_sweep: Any
 ) -> Solution:
     """Lower loss + penalty by proximal gradient steps; the gradient is 1-Lipschitz."""
-    X, history, converged = LowRank.zero(cells.shape), [total_loss(cells, LowRank.zero(cells.shape))], False
+    X = LowRank.zero(cells.shape)
+    history, converged = [total_loss(cells, X)], False
     while len(history) <= max_iter and not converged:
         # The door to SVDs gives those above alpha, lowered by it; the others go to 0 anyhow.
         found = shrink(gradient(cells, X).added_to(X.A, X.B, -1.0), alpha, X.Q)
@@ -52,11 +55,24 @@ def descend(
 class CappedTrCMC(CompletionEstimator):
     """Restore clipped and missing cells by the capped trace norm."""
 
-    _parameter_constraints = {**SHARED_CONSTRAINTS, "alpha": "no_validation", "cap": "no_validation"}
-    clipped = "hinge"
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        **SHARED_CONSTRAINTS,
+        "alpha": [Interval(Real, 0, None, closed="left")],
+        "cap": [Interval(Real, 0, None, closed="neither")],
+    }
+    clipped: ClassVar[str] = "hinge"
 
     def __init__(
-        self, alpha=1.0, cap=np.inf, *, ceiling=None, floor=None, max_iter=1000, tol=1e-7, n_jobs=None, verbose=0
+        self,
+        alpha=1.0,
+        cap=np.inf,
+        *,
+        ceiling=None,
+        floor=None,
+        max_iter=1000,
+        tol=1e-7,
+        n_jobs=None,
+        verbose=0,
     ):
         self.alpha = alpha
         self.cap = cap

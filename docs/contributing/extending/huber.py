@@ -1,12 +1,14 @@
-"""A new loss: Huber's, of the distance to the interval. Outliers pull with a force of at most delta.
+"""A new loss: Huber's. Gross errors pull with a force of at most delta.
 
 A loss is its value and its gradient. For a cell at distance r from its interval the gradient is r,
 cut off at delta; the value is r^2 / 2 up to there, and grows like delta * r beyond.
 """
 
-from typing import Any
+from numbers import Real
+from typing import Any, ClassVar
 
 import numpy as np
+from sklearn.utils._param_validation import Interval
 
 from declip.estimators.base import SHARED_CONSTRAINTS, CompletionEstimator, spectrum
 from declip.intervals import Intervals
@@ -32,11 +34,24 @@ def huber(cells: Intervals, X: LowRank, delta: float) -> Gradient:
 class HuberCMC(CompletionEstimator):
     """Restore clipped and missing cells by the trace norm, with some cells grossly wrong."""
 
-    _parameter_constraints = {**SHARED_CONSTRAINTS, "alpha": "no_validation", "delta": "no_validation"}
-    clipped = "hinge"
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        **SHARED_CONSTRAINTS,
+        "alpha": [Interval(Real, 0, None, closed="left")],
+        "delta": [Interval(Real, 0, None, closed="neither")],
+    }
+    clipped: ClassVar[str] = "hinge"
 
     def __init__(
-        self, alpha=1.0, delta=1.0, *, ceiling=None, floor=None, max_iter=2000, tol=1e-7, n_jobs=None, verbose=0
+        self,
+        alpha=1.0,
+        delta=1.0,
+        *,
+        ceiling=None,
+        floor=None,
+        max_iter=2000,
+        tol=1e-7,
+        n_jobs=None,
+        verbose=0,
     ):
         self.alpha = alpha
         self.delta = delta
