@@ -1,7 +1,7 @@
 """A new penalty: the trace norm, of which no singular value pays more than a cap.
 
 The trace norm pulls every singular value down by alpha, the large ones too. Here those above
-``cap`` pay a constant, sum of alpha * min(s, cap), and are left alone.
+``cap`` (at least alpha / 2) pay a constant, sum of alpha * min(s, cap), and are left alone.
 """
 
 from numbers import Real
@@ -40,7 +40,8 @@ def descend(
     X = LowRank.zero(cells.shape)
     history, converged = [total_loss(cells, X)], False
     while len(history) <= max_iter and not converged:
-        # The door to SVDs gives those above alpha, lowered by it; the others go to 0 anyhow.
+        # The door to SVDs gives those above alpha, lowered by it. The others go to 0 anyhow, if cap
+        # is at least alpha / 2.
         found = shrink(gradient(cells, X).added_to(X.A, X.B, -1.0), alpha, X.Q)
         found = SVD(found.U, prox(found.S + alpha, alpha, cap), found.V)
         X = LowRank.from_svd(found)
@@ -58,7 +59,7 @@ class CappedTrCMC(CompletionEstimator):
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **SHARED_CONSTRAINTS,
         "alpha": [Interval(Real, 0, None, closed="left")],
-        "cap": [Interval(Real, 0, None, closed="neither")],
+        "cap": [Interval(Real, 0, None, closed="right")],
     }
     clipped: ClassVar[str] = "hinge"
 

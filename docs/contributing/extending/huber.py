@@ -37,7 +37,7 @@ class HuberCMC(CompletionEstimator):
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **SHARED_CONSTRAINTS,
         "alpha": [Interval(Real, 0, None, closed="left")],
-        "delta": [Interval(Real, 0, None, closed="neither")],
+        "delta": [Interval(Real, 0, None, closed="right")],
     }
     clipped: ClassVar[str] = "hinge"
 
