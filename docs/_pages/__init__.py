@@ -5,9 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from _pages import api, architecture, commands, errors, evidence, figures, links
+from _pages import api, architecture, commands, errors, evidence, facts, figures, links
 
 DOCS = Path(__file__).parents[1]
+ROOT, GENERATED = DOCS.parent, DOCS / "generated"
 
 
 def setup(app: Any) -> dict[str, bool]:
@@ -23,20 +24,23 @@ def write_pages(app: Any, config: Any) -> None:
         "api.rst": api.page(),
         "commands.md": commands.page(),
         "errors.md": errors.page(),
+        "contributing.md": links.mended((ROOT / "CONTRIBUTING.md").read_text(), ROOT, GENERATED),
+        "changelog.md": links.mended((ROOT / "CHANGELOG.md").read_text(), ROOT, GENERATED),
+        "ratings.txt": facts.ratings(),
         "architecture.svg": architecture.picture(),
         **figures.pictures(),
         **evidence.pages(),
     }
     for name, content in pages.items():
-        _write(DOCS / "generated" / name, content)
-    _sweep({DOCS / "generated" / name for name in pages})
+        _write(GENERATED / name, content)
+    _sweep({GENERATED / name for name in pages})
 
 
 def _sweep(made: set[Path]) -> None:
     """Remove pages of names and results that are no more."""
     names = {name for listed in api.by_module().values() for name in listed}
-    stale = [p for p in (DOCS / "generated/api").glob("*.rst") if p.stem not in names]
-    stale += set((DOCS / "generated/evidence").rglob("*.md")) - made
+    stale = [p for p in (GENERATED / "api").glob("*.rst") if p.stem not in names]
+    stale += set((GENERATED / "evidence").rglob("*.md")) - made
     for path in stale:
         path.unlink()
 

@@ -18,9 +18,9 @@ _IMAGE = re.compile(r"!\[([^\]]*)\]\(([^)\s]+)\)")
 def pages() -> dict[str, str | bytes]:
     found: dict[str, str | bytes] = {}
     found |= _page("benchmarks", ROOT / "benchmarks/RESULTS.md")
-    found |= _page(
-        "experiments", ROOT / "experiments/README.md", _runs(ROOT / "experiments/results")
-    )
+    kept = _runs(ROOT / "experiments/results")
+    found |= _page("experiments", ROOT / "experiments/README.md", kept)
+    found |= _page("paper", ROOT / "experiments/PAPER.md")
     for path in sorted((ROOT / "experiments/results").glob("*.md")):
         found |= _page(f"results/{path.stem}", path, _run(path), f"Results: {path.stem}")
     return found

@@ -34,3 +34,30 @@ def _rows(name: str) -> list[dict[str, Any]]:
 
 def _percent(low: float, high: float) -> str:
     return f"{100 * low:.0f} to {100 * high:.0f} %"
+
+
+def ratings() -> str:
+    """Return a table of the average precision on the rating tasks, from the kept runs."""
+    folders = (RESULTS / "paper" / "beyond", RESULTS / "ratings")
+    runs = [
+        json.loads(path.read_text())
+        for path in sorted(next(f for f in folders if f.is_dir()).glob("*-task*.json"))
+    ]
+    found: dict[str, dict[str, list]] = {}
+    for run in runs:
+        settings = run["settings"]
+        task = f"{settings['data']}, task {settings['task']}"
+        found.setdefault(settings["model"], {}).setdefault(task, []).append(run["grid"])
+    bayes = {r["case"]: r["values"]["AP"][0] for r in _rows("bayes") if "AP" in r["values"]}
+    table = {model: {t: _chosen(grids) for t, grids in by.items()} for model, by in found.items()}
+    table["BayesCMC"] = bayes
+    lines = [["model", *bayes], ["---"] * (1 + len(bayes))]
+    lines += [[m, *(f"{by[t]:.3f}" if t in by else "" for t in bayes)] for m, by in table.items()]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines) + "\n"
+
+
+def _chosen(grids: list[list[dict[str, Any]]]) -> float:
+    """Return the mean test score of the setting with the best mean on validation cells."""
+    settings = list(zip(*grids, strict=True))  # one tuple of runs for each setting
+    best = max(settings, key=lambda point: sum(run["validation"]["AP"] for run in point))
+    return sum(run["test"]["AP"] for run in best) / len(best)

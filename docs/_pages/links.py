@@ -18,8 +18,9 @@ _NAME = re.compile(rf"(?<![`\[\w}}])`({'|'.join(n for n in declip.__all__ if n[0
 PAGES = {
     "benchmarks/RESULTS.md": "generated/evidence/benchmarks.md",
     "experiments/README.md": "generated/evidence/experiments.md",
-    "CONTRIBUTING.md": "contributing/commands.md",
-    "CHANGELOG.md": "contributing/changelog.md",
+    "experiments/PAPER.md": "generated/evidence/paper.md",
+    "CONTRIBUTING.md": "generated/contributing.md",
+    "CHANGELOG.md": "generated/changelog.md",
 }
 
 
@@ -44,7 +45,8 @@ def without_empty_globs(text: str, folder: Path, own: str) -> str:
     def empty(line: str) -> bool:
         if not _GLOB.fullmatch(line):
             return False
-        return not {file.stem for file in folder.glob(f"{line}.md")} - {own, *listed}
+        top = DOCS if line.startswith("/") else folder
+        return not {file.stem for file in top.glob(f"{line.lstrip('/')}.md")} - {own, *listed}
 
     return "\n".join(line for line in listed if not empty(line)) + "\n"
 
