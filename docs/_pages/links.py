@@ -46,7 +46,8 @@ def without_empty_globs(text: str, folder: Path, own: str) -> str:
         if not _GLOB.fullmatch(line):
             return False
         top = DOCS if line.startswith("/") else folder
-        return not {file.stem for file in top.glob(f"{line.lstrip('/')}.md")} - {own, *listed}
+        there = top.glob(f"{line.lstrip('/')}.md")
+        return not {line[:-1] + file.stem for file in there} - {own, *listed}
 
     return "\n".join(line for line in listed if not empty(line)) + "\n"
 
