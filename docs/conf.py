@@ -29,6 +29,8 @@ extensions = [
 exclude_patterns = ["_build", "gallery", "generated/**/*.ipynb", "sg_execution_times.rst"]
 templates_path = ["_templates"]
 
+highlight_options = {name: {"stripnl": True} for name in ("python", "cpp", "toml")}
+
 html_theme = "pydata_sphinx_theme"
 html_title = "declip"
 html_show_sourcelink = False
