@@ -79,4 +79,5 @@ sphinx_gallery_conf = {
     "reset_modules": ("_pages.gallery.in_house_style",),
     "abort_on_example_error": False,
     "plot_gallery": "True",
+    "write_computation_times": False,  # a page with scripts from elsewhere
 }

@@ -160,7 +160,7 @@ def page() -> str:
 def _section(case: Case) -> str:
     caught = provoke(case)
     kind = type(caught).__name__
-    message = _wrapped(_without_place(str(caught)))
+    message = _without_place(str(caught))
     call, words = f"```python\n{case.code}\n```", f"```text\n{kind}: {message}\n```"
     return f"### {case.title}\n\n{call}\n\n{words}\n\n{case.remedy}\n"
 
@@ -196,9 +196,3 @@ def _without_place(text: str) -> str:
     """Leave out the folder of the moment, and how much memory is free."""
     text = re.sub(r"\S*/(assay\.csv)", r"\1", text)
     return re.sub(r"about [\d.]+ GiB", "about 12.0 GiB", text)
-
-
-def _wrapped(text: str) -> str:
-    from textwrap import fill
-
-    return "\n".join(fill(line, 96, break_long_words=False) for line in text.splitlines())
