@@ -13,7 +13,7 @@ SANITIZING  = LD_PRELOAD="$(foreach lib,asan ubsan stdc++,$(shell $(CXX) -print-
     DECLIP_KERNELS="$$(echo $(SANITIZED)/_kernels*.so)"
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-long reliability bench bench-quick bench-dask lint format clean FORCE
+.PHONY: help demo test test-long reliability bench bench-quick bench-dask docs docs-quick lint format clean FORCE
 .PHONY: coverage test-native fuzz mutation
 .DELETE_ON_ERROR:
 
@@ -54,6 +54,12 @@ bench-quick: $(VENV)/.installed-bench ## the same on small shapes, under three m
 bench-dask: $(VENV)/.installed-test ## FroCMC on Dask beside the fit in memory, and its traffic (five minutes, on a quiet machine)
 	$(BIN)/python -m benchmarks.distributed $(ARGS)
 
+docs: $(VENV)/.installed-docs ## build the documentation in docs/_build/html (its gallery runs: a few minutes)
+	$(BIN)/python -m sphinx -W --keep-going -b html docs docs/_build/html $(ARGS)
+
+docs-quick: $(VENV)/.installed-docs ## the same without running the gallery
+	$(BIN)/python -m sphinx -W --keep-going -b html -D plot_gallery=0 -d docs/_build/quick-doctrees docs docs/_build/quick $(ARGS)
+
 lint: $(VENV)/.installed-lint ## check style, types and the direction of imports
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
@@ -66,6 +72,7 @@ format: $(VENV)/.installed-lint ## put the Python files in house style
 
 clean: ## remove the environment, builds and caches
 	rm -rf $(VENV) build dist .coverage htmlcov .hypothesis
+	rm -rf docs/_build docs/generated
 	rm -rf .pytest_cache .mypy_cache .ruff_cache .import_linter_cache
 	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
 
@@ -79,6 +86,7 @@ $(VENV)/.build-tools: pyproject.toml
 EXTRAS_test := [test]
 EXTRAS_lint := [lint]
 EXTRAS_bench := [bench]
+EXTRAS_docs := [docs]
 $(VENV)/.installed-%: $(VENV)/.build-tools $(VENV)/.modules $(NATIVE)
 	$(PIP) --no-build-isolation --config-settings build-dir=$(VENV)/build --editable '.$(EXTRAS_$*)'
 	@touch $@

@@ -25,6 +25,16 @@ class Pooled(NamedTuple):
         Degrees of freedom of the t distribution to judge it by.
     missing_information : ndarray
         Share of the variance that is due to what was not observed.
+
+    Examples
+    --------
+    >>> from declip import pool
+    >>> pooled = pool([(1.0, 0.1), (1.2, 0.1), (1.1, 0.1)])  # estimate and standard error
+    >>> float(pooled.estimate), float(pooled.std_error)
+    (1.1, 0.153)
+    >>> low, high = pooled.interval(0.95)
+    >>> bool(low < 1 < high)
+    True
     """
 
     estimate: NDArray[np.float64]
@@ -55,6 +65,7 @@ def pool(results: Iterable[tuple[ArrayLike, ArrayLike]], complete_df: float = np
     Returns
     -------
     Pooled
+        The estimate, its standard error, and what they rest on.
 
     Examples
     --------

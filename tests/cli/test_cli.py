@@ -106,7 +106,7 @@ def test_a_failure_leaves_no_output_at_all(tmp_path, capsys):
     assert code == 1
     assert err.strip() == (
         f"declip: {path}, line 3, column 'x': 'oops' is neither a number, a limit such as <0.5, "
-        "nor a word for missing"
+        "nor a word for missing (ignore= leaves a column out, missing= takes a word for missing)"
     )
     assert [p.name for p in tmp_path.iterdir()] == ["bad.csv"]
 

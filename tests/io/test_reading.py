@@ -176,7 +176,10 @@ def test_a_row_of_empty_cells_is_a_row(file):
         ("a,b\n1,2\n3\n", "line 3: it has 1 field, where the first has 2"),
         ("a,b\n1,2\n3,4,5\n", "line 3: it has 3 fields, where the first has 2"),
         ("a,a\n1,2\n", "two columns are named 'a' (fields 1 and 2 of the header)"),
-        ("id,x\na,ND\n", "line 2, column 'x': 'ND' needs the floor of its column: give one"),
+        (
+            "id,x\na,ND\n",
+            "line 2, column 'x': 'ND' needs the floor of its column: give one",
+        ),
         ("id,x\na,>ULOQ\n", "line 2, column 'x': '>ULOQ' needs the ceiling of its column"),
         ("id,x\na,inf\n", "line 2, column 'x': 'inf' is not a finite number"),
         ("id,x\na,1e200\n", "line 2, column 'x': the number is too large"),

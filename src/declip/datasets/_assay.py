@@ -30,6 +30,13 @@ class Assay:
         Detection limit and upper limit of each analyte; 0 and infinity where it has none.
     sample_ids, analyte_names : tuple of str
         Labels of the rows and columns.
+
+    Examples
+    --------
+    >>> from declip.datasets import load_assay
+    >>> assay = load_assay()
+    >>> assay.sample_ids[:2], assay.analyte_names[:2]
+    (('sample_01', 'sample_02'), ('analyte_01', 'analyte_02'))
     """
 
     table: NDArray[np.float64] = field(repr=False)

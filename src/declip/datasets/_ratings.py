@@ -35,6 +35,18 @@ class Ratings:
         Name of the data set.
     n_duplicates : int
         Lines that were dropped because a later line rates the same item by the same user.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from declip.datasets import Ratings
+    >>> ids = np.array([7, 9])
+    >>> ratings = Ratings(
+    ...     np.array([0, 1]), np.array([1, 0]), np.array([5.0, 3.0]), (2, 2), ids, ids, 5.0, "two"
+    ... )
+    >>> ratings.to_sparse().toarray()
+    array([[0., 5.],
+           [3., 0.]])
     """
 
     rows: NDArray[np.intp] = field(repr=False)

@@ -42,6 +42,13 @@ class ClippedLowRank:
         Share of all cells, observed or not, strictly beyond a limit before clipping.
     at_limit_rate : float
         Share of all cells, observed or not, at or beyond a limit before clipping.
+
+    Examples
+    --------
+    >>> from declip.datasets import make_clipped_low_rank
+    >>> data = make_clipped_low_rank(40, 50, 3, ceiling=9, random_state=0)
+    >>> bool((data.table[data.clipped] == 9).all() and (data.truth[data.clipped] > 9).all())
+    True
     """
 
     truth: Floats = field(repr=False)
@@ -187,7 +194,7 @@ def split_cells(
 
     Parameters
     ----------
-    cells : boolean array-like or tuple of int
+    cells : array-like of bool or tuple of int
         The cells to split, as a mask, or the shape of a table of which every cell is split.
     ratios : sequence of float
         Share of each part; they sum to one. The sizes are exact up to rounding.

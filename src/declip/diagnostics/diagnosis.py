@@ -41,6 +41,17 @@ class Diagnosis:
         The quantities of the paper's Theorem 1, if they were asked for.
     expert_seconds : float
         About how long ``expert=True`` takes.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from declip import diagnose
+    >>> table = np.minimum(np.outer(np.linspace(1, 2, 8), np.linspace(1, 2, 6)), 3)
+    >>> found = diagnose(table, ceiling=3)
+    >>> print(found.verdict)
+    The exact cells can carry a model of rank 3 at most. Fit one, then diagnose it.
+    >>> found.to_frame("columns")["exact"]
+    array([8, 8, 8, 7, 5, 4])
     """
 
     coverage: Coverage

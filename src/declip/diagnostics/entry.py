@@ -75,6 +75,7 @@ def diagnose(
     Returns
     -------
     Diagnosis
+        Words, tables and pictures; ``print`` it first.
 
     Notes
     -----

@@ -134,7 +134,9 @@ def _resolve_words(listed: Listed, parsed: Parsed, limits: Limits) -> None:
         if unknown.size:
             text = listed.text[listed.first(unknown)]
             word = "this qualifier" if text is None else shown(text)
-            listed.fail(unknown, f"{word} needs the {side} of its column: give one")
+            listed.fail(
+                unknown, f"{word} needs the {side} of its column: give one ({side}= or limits=)"
+            )
         ends = (parsed.lower, parsed.upper) if sign > 0 else (parsed.upper, parsed.lower)
         ends[0][cells], ends[1][cells] = at, sign * np.inf
 

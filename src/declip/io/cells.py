@@ -158,7 +158,10 @@ def why_not(cell: object, decimal: str) -> str:
         )
     if text.strip("+-").lower() in ("inf", "infinity") or _overflows(text):
         return f"{shown(cell)} is not a finite number: write the limit, as in >200"
-    return f"{shown(cell)} is neither a number, a limit such as <0.5, nor a word for missing"
+    return (
+        f"{shown(cell)} is neither a number, a limit such as <0.5, nor a word for missing "
+        "(ignore= leaves a column out, missing= takes a word for missing)"
+    )
 
 
 def _overflows(text: str) -> bool:

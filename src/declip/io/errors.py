@@ -29,6 +29,16 @@ class TableFileError(FileError):
         Where in it, such as ``line 7``.
     column : str or None
         Header of the column.
+
+    Examples
+    --------
+    >>> from declip import read_table
+    >>> from declip.io import TableFileError
+    >>> try:
+    ...     read_table("nowhere.csv")
+    ... except TableFileError as error:
+    ...     print(error)
+    nowhere.csv: there is no such file
     """
 
     def __init__(

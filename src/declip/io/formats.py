@@ -80,7 +80,7 @@ def kind_of(path: Path) -> Kind:
 
 @dataclass(frozen=True, eq=False)
 class TableFile:
-    """A table read from a file: its cells as intervals with labels, and the form of the file.
+    r"""A table read from a file: its cells as intervals with labels, and the form of the file.
 
     Attributes
     ----------
@@ -94,6 +94,20 @@ class TableFile:
         Columns that are no part of the table (``ignore=``) and are written back as they were.
     header : tuple of str
         Headers in the order of the file.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> from declip import read_table
+    >>> with TemporaryDirectory() as folder:
+    ...     path = Path(folder, "assay.csv")
+    ...     _ = path.write_text("sample;iron;zinc\ns1;<0,05;12\ns2;0,3;>40\n")
+    ...     table = read_table(path)
+    >>> table.format.separator, table.format.decimal, table.format.layout
+    (';', ',', 'wide')
+    >>> table.intervals.n_exact
+    2
     """
 
     path: Path

@@ -30,8 +30,8 @@ _COLUMN_WORDS = re.compile(
     re.I,
 )
 _VALUE_WORDS = re.compile(
-    r"(?:value|result|rating|measurement|measured|concentration|conc|score|sales|reading|amount"
-    r"|resultvalue|result[ _.-]value)",
+    r"(?:value|result|rating|stars|measurement|measured|concentration|conc|score|sales|reading"
+    r"|amount|resultvalue|result[ _.-]value)",
     re.I,
 )
 _LIMIT_WORDS = re.compile(

@@ -56,6 +56,18 @@ class ReclipResult:
         Standard deviation of each column, the unit of errors.
     col_labels : ndarray or None
         Names of the columns.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from declip import FroCMC, reclip_test
+    >>> rng = np.random.default_rng(0)
+    >>> table = rng.normal(size=(60, 2)) @ rng.normal(size=(2, 8))
+    >>> found = reclip_test(table, estimator=FroCMC(2, random_state=0), quantiles=[0.8])
+    >>> found.n_cells, len(found.errors("left at the limit"))
+    (104, 104)
+    >>> sorted(found.as_dict("columns"))[:3]
+    ['bias', 'cells', 'column']
     """
 
     trials: Sequence[Trial]

@@ -30,6 +30,26 @@ def write_cells(restoration: Any, path: str | Path, overwrite: bool = False) -> 
         File to come: text, Parquet or Excel.
     overwrite : bool, default=False
         Whether a file that exists may be replaced.
+
+    Returns
+    -------
+    Path
+        The file.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> import numpy as np
+    >>> import declip
+    >>> from declip.report import write_cells
+    >>> rng = np.random.default_rng(0)
+    >>> table = np.minimum(rng.normal(size=(40, 1)) + 0.2 * rng.normal(size=(40, 4)), 1)
+    >>> r = declip.restore(table, ceiling=1, method="tobit", n_components=1)
+    >>> with TemporaryDirectory() as folder:
+    ...     text = write_cells(r, Path(folder, "cells.csv")).read_text()
+    >>> text.splitlines()[0]
+    'row,column,reported,value,flag,band_lower,band_upper'
     """
     path = Path(path)
     kind = kind_of(path)

@@ -42,6 +42,21 @@ def write_report(
     -------
     Path
         The file.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> import numpy as np
+    >>> import declip
+    >>> from declip.report import write_report
+    >>> rng = np.random.default_rng(0)
+    >>> table = np.minimum(rng.normal(size=(40, 1)) + 0.2 * rng.normal(size=(40, 4)), 1)
+    >>> r = declip.restore(table, ceiling=1, method="tobit", n_components=1)
+    >>> with TemporaryDirectory() as folder:
+    ...     text = write_report(r, Path(folder, "report.html")).read_text()
+    >>> "<html" in text
+    True
     """
     with new_file(path, overwrite) as temporary:
         temporary.write_text(render(restoration, source), encoding="utf-8")

@@ -58,6 +58,18 @@ class Restoration:
         Whether every clipped cell was left at its limit.
     coverage : float
         Of the bands.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import declip
+    >>> rng = np.random.default_rng(0)
+    >>> truth = rng.normal(size=(60, 1)) + 0.2 * rng.normal(size=(60, 5))
+    >>> r = declip.restore(np.minimum(truth, 1), ceiling=1, method="tobit", n_components=1)
+    >>> r.chosen["method"], r.kept_limits
+    ('tobit', False)
+    >>> bool(np.all((r.lower <= r.table) & (r.table <= r.upper)))
+    True
     """
 
     table: Any

@@ -83,8 +83,8 @@ def restore(
         values are then geometric means.
     between : pair of None, number, array-like or mapping, default=None
         Lowest and highest value that the truth can have, such as ``(0, 100)`` for percentages;
-        nothing is restored or filled beyond. (``ceiling`` and ``floor`` say where the table stops,
-        which the truth does not.)
+        nothing is restored or filled beyond. ``ceiling`` and ``floor`` say where the table stops,
+        which the truth does not.
     tol : float, default=0.0
         A value within this distance of its limit counts as clipped.
     coverage : float, default=0.9

@@ -1,0 +1,150 @@
+"""What the pages show is what happens."""
+
+import re
+import runpy
+import shlex
+import warnings
+from pathlib import Path
+
+import matplotlib
+import numpy as np
+import pytest
+from _pages import architecture, commands, errors, evidence, facts, links
+
+import declip
+from declip.cli import main
+from declip.datasets import load_assay
+
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
+PAGES = [*(DOCS / "start").glob("*.md"), *(DOCS / "guide").glob("*.md"), ROOT / "README.md"]
+ELSEWHERE = ("dask",)  # pages whose code needs other machines
+GALLERY = sorted((DOCS / "gallery").glob("plot_*.py"))
+
+
+def blocks(page, language):
+    return re.findall(rf"^```{language}\n(.*?)^```$", page.read_text(), re.M | re.S)
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """Go to a folder with the file of the pages: a panel with cells such as <0.5."""
+    assay = load_assay()
+    low = np.where(assay.table <= assay.floor, -np.inf, assay.table)
+    high = np.where(assay.table >= assay.ceiling, np.inf, assay.table)
+    monkeypatch.chdir(tmp_path)
+    cells = [["sample", *assay.analyte_names]]
+    for name, a, b in zip(assay.sample_ids, low, high, strict=True):
+        cells.append([name, *map(_written, a, b)])
+    Path("assay.csv").write_text("\n".join(",".join(row) for row in cells) + "\n")
+    return tmp_path
+
+
+def _written(low, high):
+    if np.isnan(low):
+        return ""
+    return f"<{high}" if np.isinf(low) else f">{low}" if np.isinf(high) else f"{low}"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("page", PAGES, ids=lambda p: p.stem)
+def test_the_code_of_a_page_runs(page, folder):
+    if page.stem in ELSEWHERE or not blocks(page, "python"):
+        pytest.skip("there is nothing to run here")
+    names = {}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        for code in blocks(page, "python"):
+            exec(compile(code, str(page), "exec"), names)
+
+
+@pytest.mark.slow
+def test_the_commands_of_the_first_page_run(folder, capsys):
+    text = (DOCS / "start" / "command.md").read_text()
+    lines = re.findall(r"^declip (.*)$", text, re.M)
+    assert len(lines) == 2
+    for line in lines:
+        assert main(shlex.split(line, comments=True)) == 0
+    assert {p.name for p in folder.iterdir()} == {
+        *("assay.csv", "assay-restored.csv", "report.html", "cells.csv")
+    }
+
+
+@pytest.mark.parametrize("case", errors.ERRORS, ids=lambda c: c.title)
+def test_an_error_of_the_page_is_raised(case):
+    assert isinstance(errors.provoke(case), (ValueError, TypeError, MemoryError))
+
+
+@pytest.mark.parametrize("case", errors.WARNINGS, ids=lambda c: c.title)
+def test_a_warning_of_the_page_is_given(case):
+    assert isinstance(errors.provoke(case), UserWarning)
+
+
+def test_every_command_and_option_is_on_the_page():
+    page = commands.page()
+    for command in ("restore", "check", "demo", "app", "version"):
+        assert f"## declip {command}" in page
+    for option in ("--ceiling", "--limits", "--report", "--flags", "--missing", "--overwrite"):
+        assert f"`{option}`" in page
+
+
+def test_the_picture_of_the_architecture_has_every_module():
+    drawn = {module for layer in architecture.layers() for module in layer}
+    there = {p.stem for p in (ROOT / "src" / "declip").glob("[!_]*") if p.name != "py.typed"}
+    assert there <= drawn
+
+
+def test_tests_that_the_errata_name_are_there():
+    named = re.findall(r"`(tests/[\w/]+\.py)`", (DOCS / "guide" / "errata.md").read_text())
+    assert len(named) >= 9
+    assert all((ROOT / name).is_file() for name in named)
+
+
+def test_headings_of_a_printed_restoration_are_those_of_the_page():
+    rng = np.random.default_rng(0)
+    table = np.minimum(rng.normal(size=(40, 1)) + 0.2 * rng.normal(size=(40, 4)), 1)
+    printed = str(declip.restore(table, ceiling=1, method="tobit", n_components=1))
+    shown = (DOCS / "start" / "page.txt").read_text()
+    heads = [line for line in shown.splitlines()[1:] if line and line[0] != " "]
+    assert len(heads) == 4
+    assert all(head in printed for head in heads)
+
+
+def test_figures_in_the_prose_come_from_results():
+    known = facts.facts()
+    for page in PAGES:
+        assert set(re.findall(r"\{\{ (\w+) \}\}", page.read_text())) <= set(known)
+
+
+def test_evidence_pages_say_what_they_were_made_with():
+    page = evidence.pages()["evidence/experiments.md"]
+    assert "declip 0" in page
+    assert "numpy 2" in page
+
+
+def test_a_link_to_a_file_that_is_no_page_becomes_its_path(tmp_path):
+    text = "[config](pyproject.toml) and [results](benchmarks/RESULTS.md) and [x](https://a.b)"
+    mended = links.mended(text, ROOT, DOCS / "evidence")
+    assert "config (`pyproject.toml`)" in mended
+    assert "[results](../generated/evidence/benchmarks.md)" in mended
+    assert "[x](https://a.b)" in mended
+
+
+def test_lists_of_pages_drop_patterns_without_a_page(tmp_path):
+    (tmp_path / "one.md").touch()
+    assert links.without_empty_globs("one\n*\nmore/*", tmp_path, "index") == "one\n"
+    (tmp_path / "two.md").touch()
+    assert links.without_empty_globs("one\n*", tmp_path, "index") == "one\n*\n"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("script", GALLERY, ids=lambda p: p.stem)
+def test_an_example_of_the_gallery_runs_and_draws(script):
+    matplotlib.use("Agg")
+    from matplotlib import pyplot as plt
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        runpy.run_path(str(script))
+    assert plt.get_fignums()
+    plt.close("all")
