@@ -14,8 +14,7 @@ __all__ = ["Observation", "Pulls", "calibrated"]
 
 # Settled on simulated tables with seven kinds of columns, of 20 to 150 rows.
 _TABLE_SPREAD = 1.0  # prior standard deviation of the log of a table's pull
-_COLUMN_SPREAD = 0.5  # of the logs of its columns' pulls about it
-_CAUTION = 1.0  # standard errors by which the log of a pull is raised: values do no harm
+_COLUMN_SPREAD = 1.0  # of the logs of its columns' pulls about it
 _STEPS = ((0.4, -4, 13), (0.1, -4, 5), (0.02, -5, 6))  # of the search for it, ever finer
 _ENOUGH_CELLS = 50_000
 
@@ -105,7 +104,11 @@ class Pulls:
 
 
 def _fitted_pulls(seen: Observation, n_cols: int) -> NDArray[np.float64]:
-    """Return the pulls of columns, which are drawn to that of their side, and it to one."""
+    """Return the pulls of columns, which are drawn to that of their side, and it to one.
+
+    They are chosen for the smallest error relative to leaving the limit, so that little evidence
+    leaves values close to it.
+    """
     seen = seen.some(_ENOUGH_CELLS)
     side, group = seen.side, seen.side * n_cols + seen.cols
 
@@ -113,10 +116,15 @@ def _fitted_pulls(seen: Observation, n_cols: int) -> NDArray[np.float64]:
         sums = np.bincount(which, seen.log_likelihood(np.exp(x[which])), len(x))
         return sums - 0.5 * ((x - about) / spread) ** 2
 
-    logs, errors = _highest(lambda x: score(x, side, np.zeros(2), _TABLE_SPREAD), 2)
-    about = np.repeat(logs + _CAUTION * errors, n_cols)
-    logs, errors = _highest(lambda x: score(x, group, about, _COLUMN_SPREAD), 2 * n_cols)
-    return np.exp(np.maximum(logs + _CAUTION * errors, 0.0)).reshape(2, n_cols)
+    table, table_error = _highest(lambda x: score(x, side, np.zeros(2), _TABLE_SPREAD), 2)
+    about = np.repeat(table, n_cols)
+    logs, error = _highest(lambda x: score(x, group, about, _COLUMN_SPREAD), 2 * n_cols)
+    share = (error / _COLUMN_SPREAD) ** 2  # of the table in what is said of a column
+    variance = error**2 + (share * np.repeat(table_error, n_cols)) ** 2
+    # A distance d is restored as v. The error relative to leaving the limit, E (1 - v / d)^2, is
+    # least at v = E 1/d / E 1/d^2: for a log-normal d of variance s^2 that is its median times
+    # exp(-1.5 s^2).
+    return np.exp(np.maximum(logs + 1.5 * variance, 0.0)).reshape(2, n_cols)
 
 
 def _highest(
