@@ -34,7 +34,7 @@ from declip.validation import (
     warn_user,
 )
 
-__all__ = ["SHARED_CONSTRAINTS", "CompletionEstimator", "spectrum"]
+__all__ = ["SHARED_CONSTRAINTS", "CompletionEstimator", "fitted_model", "spectrum"]
 
 SHARED_CONSTRAINTS: dict[str, Any] = {
     "ceiling": "no_validation",
@@ -448,6 +448,17 @@ def fitted_attributes(solution: Solution) -> dict[str, Any]:
         "n_iter_": solution.n_iter,
         "converged_": bool(solution.converged),
     }
+
+
+def fitted_model(estimator: CompletionEstimator) -> Any:
+    """Return what was fitted: a `LowRank`, or the `Posterior` of `BayesCMC`.
+
+    Parameters
+    ----------
+    estimator : CompletionEstimator
+        Fitted; else an error says so.
+    """
+    return estimator._model()
 
 
 def spectrum(model: LowRank) -> dict[str, Any]:

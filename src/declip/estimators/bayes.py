@@ -15,7 +15,15 @@ from sklearn.utils.validation import check_is_fitted
 
 from declip.estimators.base import SHARED_CONSTRAINTS, CompletionEstimator
 from declip.intervals import Intervals
-from declip.solvers.gibbs import JUDGED, R_HAT_LIMIT, Model, Posterior, Run, sample_posterior
+from declip.solvers.gibbs import (
+    JUDGED,
+    R_HAT_LIMIT,
+    Model,
+    Posterior,
+    Run,
+    credible_interval,
+    sample_posterior,
+)
 from declip.validation import check_cells, check_memory, check_rank
 
 __all__ = ["BayesCMC"]
@@ -240,9 +248,7 @@ class BayesCMC(CompletionEstimator):
         posterior = self._model()
         at = self._cells(rows, cols)
         lower, upper = _bounds_at(self.intervals_, *at)
-        shares = _shares_below(lower, upper, coverage)
-        low, high = (_ends(posterior, at, lower, upper, share) for share in shares)
-        return low, high
+        return credible_interval(posterior, at, lower, upper, coverage)
 
     def probability_above(self, rows: ArrayLike, cols: ArrayLike, threshold: ArrayLike) -> NDArray:
         """Return the posterior probability that the values of cells lie above a threshold.
@@ -418,31 +424,6 @@ class BayesCMC(CompletionEstimator):
         self, rows: ArrayLike, cols: ArrayLike
     ) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
         return check_cells(rows, cols, self._model().shape)
-
-
-def _shares_below(
-    lower: NDArray, upper: NDArray, coverage: float
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return the probability below each end of an interval: none beyond the limit of a cell."""
-    tail = 0.5 * (1 - coverage)
-    above_limit = np.isfinite(lower) & np.isinf(upper)
-    below_limit = np.isinf(lower) & np.isfinite(upper)
-    low = np.select([above_limit, below_limit], [0.0, 1 - coverage], tail)
-    return low, np.select([above_limit, below_limit], [coverage, 1.0], 1 - tail)
-
-
-def _ends(
-    posterior: Posterior,
-    cells: tuple[NDArray[np.int32], NDArray[np.int32]],
-    lower: NDArray,
-    upper: NDArray,
-    share: NDArray,
-) -> NDArray[np.float64]:
-    """Return one end of the interval of each cell: a quantile, its limit, or its value."""
-    end = np.where(share < 0.5, lower, upper)
-    asked = (lower < upper) & (share > 0) & (share < 1)
-    end[asked] = posterior.quantile(*(a[asked] for a in (*cells, lower, upper, share)))
-    return end
 
 
 def _bounds_at(
