@@ -7,7 +7,7 @@ PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 NATIVE := pyproject.toml CMakeLists.txt $(wildcard src/declip/kernels/*.cpp src/declip/kernels/*.hpp)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-long bench bench-quick lint format clean FORCE
+.PHONY: help demo test test-long bench bench-quick paper paper-quick lint format clean FORCE
 .DELETE_ON_ERROR:
 
 help: ## show this list
@@ -27,6 +27,12 @@ bench: $(VENV)/.installed-bench ## measure declip beside its peers (twenty minut
 
 bench-quick: $(VENV)/.installed-bench ## the same on small shapes, under three minutes
 	$(BIN)/python -m benchmarks --quick $(ARGS)
+
+paper: $(VENV)/.installed-run ## run the experiments of the paper, or what is left of them (under 90 minutes on two cores)
+	$(BIN)/python -m experiments.paper $(ARGS)
+
+paper-quick: $(VENV)/.installed-run ## the same, small and few of everything, under ten minutes
+	$(BIN)/python -m experiments.paper --quick $(ARGS)
 
 lint: $(VENV)/.installed-lint ## check style, types and the direction of imports
 	$(BIN)/ruff check

@@ -1,0 +1,178 @@
+"""The rating tasks as the paper prints them (its Table 2): F1 at a fixed threshold.
+
+Settings are chosen by the F1 of the validation cells, for each split.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import lru_cache, partial
+from itertools import product
+from typing import Any
+
+import numpy as np
+from experiments.paper.runner import Job
+from experiments.paper.synthetic import TREATMENT, Point
+from experiments.ratings import DATA, Task
+from scipy.sparse import csr_array
+
+from declip import DTrCMC, FroCMC, Intervals, TrCMC
+from declip.svd import operator_norm
+
+SEEDS = range(5)
+CAP = 25  # rank of the capped Tr methods
+METHODS = (
+    *("Fro-CMC", "Fro-MC", "Tr-CMC", "Tr-MC", "DTr-CMC"),
+    *("Tr-CMC, uncapped", "Tr-MC, uncapped"),
+)
+FRO_GRID = {
+    "k": (24, 28, 32, 36, 40),
+    "alpha": (0.1, 0.01, 0.001),
+    "rungs": ((100, 15), (500, 3)),  # sweeps, and how many settings are given so many
+}
+TR_GRID = {"share": 1e-4, "max_iter": (100, 500), "tol": 0.0}
+DTR_GRID = {
+    "penalties": ((0.2, 0.2), (0.2, 1.0), (1.0, 0.2), (1.0, 1.0)),
+    "first_step": 1.0,
+    "max_rank": 20,
+    "rungs": ((100, 4), (1000, 1)),
+}
+QUICK_GRIDS = {
+    "Fro": {"k": (24, 32), "alpha": (0.1, 0.01), "rungs": ((20, 4), (100, 1))},
+    "Tr": {"share": 1e-4, "max_iter": (30,), "tol": 0.0},
+    "DTr": {**DTR_GRID, "rungs": ((30, 4), (100, 1))},
+}
+GRIDS = {"Fro": FRO_GRID, "Tr": TR_GRID, "DTr": DTR_GRID}
+
+
+def training_cells(task: Task) -> Intervals:
+    return task.intervals(task.ceiling)
+
+
+def training_table(task: Task) -> csr_array:
+    data, train = task.ratings, task.train
+    values = np.minimum(data.values[train], task.ceiling)
+    return csr_array((values, (data.rows[train], data.cols[train])), shape=data.shape)
+
+
+Fit = Callable[[Any, int], Any]  # the model so far or None, and iterations in all -> the model
+
+
+def raced(
+    settings: list[dict[str, Any]],
+    fit: Callable[[dict[str, Any], int], Any],
+    score: Callable[[Any], float],
+    rungs: list[list[int]],
+) -> Iterator[Point]:
+    """Fit all settings a little, the best of them more, and so on."""
+    left = list(settings)
+    for n_iter, n_best in rungs:
+        fitted = []
+        for point in left[:n_best]:
+            model = fit(point, n_iter)
+            yield {**point, "max_iter": n_iter}, model
+            fitted.append((score(model), point))
+        left = [point for _, point in sorted(fitted, key=lambda pair: -pair[0])]
+
+
+def fro(task: Task, clipped: str, grid: dict[str, Any], score: Any, seed: int) -> Iterator[Point]:
+    cells = training_cells(task)
+
+    def fit(point: dict[str, Any], n_iter: int) -> FroCMC:
+        how = {"clipped": clipped, "max_iter": n_iter, "random_state": seed}
+        return FroCMC(point["k"], alpha=point["alpha"], **how).fit(cells)
+
+    points = [{"k": k, "alpha": alpha} for k, alpha in product(grid["k"], grid["alpha"])]
+    return raced(points, fit, score, grid["rungs"])
+
+
+def trace(
+    task: Task, clipped: str, grid: dict[str, Any], score: Any, seed: int, max_rank: int | None
+) -> Iterator[Point]:
+    """Fit the one penalty of the paper, for its two numbers of iterations."""
+    cells = training_cells(task)
+    alpha = grid["share"] * operator_norm(training_table(task))
+    for n_iter in grid["max_iter"]:
+        model = TrCMC(alpha, clipped=clipped, max_rank=max_rank, max_iter=n_iter, tol=grid["tol"])
+        yield {"alpha": alpha, "max_iter": n_iter}, model.fit(cells)
+
+
+def dtr(task: Task, clipped: str, grid: dict[str, Any], score: Any, seed: int) -> Iterator[Point]:
+    X = training_table(task)
+
+    def fit(point: dict[str, Any], n_iter: int) -> DTrCMC:
+        how = {"first_step": grid["first_step"], "max_rank": grid["max_rank"]}
+        model = DTrCMC(**point, ceiling=task.ceiling, clipped=clipped, max_iter=n_iter, **how)
+        return model.fit(X)
+
+    points = [{"alpha": a, "alpha_clipped": b} for a, b in grid["penalties"]]
+    return raced(points, fit, score, grid["rungs"])
+
+
+def fits_of(method: str) -> tuple[Callable[..., Iterator[Point]], str]:
+    """Return how a method is fitted, and how it treats clipped cells."""
+    name, _, uncapped = method.partition(", ")
+    family, kind = name.split("-")
+    capped = partial(trace, max_rank=None if uncapped else CAP)
+    return {"Fro": fro, "Tr": capped, "DTr": dtr}[family], TREATMENT[kind]
+
+
+@lru_cache(maxsize=2)
+def ratings(name: str) -> Any:
+    return DATA[name]()
+
+
+def run(data: str, task: int, seed: int, method: str, grid: dict[str, Any]) -> dict[str, Any]:
+    split = Task.of(ratings(data), task, seed)
+    source = split.ratings
+
+    def predict(model: Any) -> np.ndarray:
+        return model.predict(source.rows, source.cols)
+
+    def score(model: Any) -> float:
+        return split.printed_f1(predict(model), split.validation)
+
+    fits, clipped = fits_of(method)
+    points = []
+    for settings, model in fits(split, clipped, grid, score, seed):
+        x = predict(model)
+        points.append(
+            {
+                **settings,
+                "validation": split.printed_f1(x, split.validation),
+                "test": split.printed_f1(x, split.test),
+                "test_tuned": split.f1(x),
+                **split.scores(x, split.test),
+                "n_iter": model.n_iter_,
+                "rank": int(model.components_.shape[0]),
+            }
+        )
+    share = float(split.high[split.test].mean())
+    last = max(point["max_iter"] for point in points)
+    finals = [point for point in points if point["max_iter"] == last or method.startswith("Tr")]
+    return {
+        "share_high": share,
+        "all_positive_f1": 2 * share / (1 + share),
+        "chosen": max(finals, key=lambda point: point["validation"]),
+        "grid": points,
+    }
+
+
+def jobs(quick: bool) -> list[Job]:
+    """Return the runs; the uncapped methods, which are slow, are last, with two splits."""
+    found = []
+    grids = QUICK_GRIDS if quick else GRIDS
+    for i, method in enumerate(METHODS):
+        seeds = SEEDS[:1] if quick else SEEDS[:2] if "uncapped" in method else SEEDS
+        if quick and "uncapped" in method:
+            continue
+        for seed, data, task in product(seeds, DATA, (1, 2)):
+            settings = {"data": data, "task": task, "seed": seed, "method": method}
+            name = f"{data}-task{task}-seed{seed}-{method.replace(', ', '-')}"
+            grid = grids[method.split("-")[0]]
+            found.append(Job("faithful", name, {**settings, "grid": grid}, _turn(i, seed)))
+    return found
+
+
+def _turn(method: int, seed: int) -> float:
+    return 10 * seed + (2 + method / 10 if method < 5 else 9)
