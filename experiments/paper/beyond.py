@@ -97,10 +97,8 @@ def jobs(quick: bool) -> list[Job]:
     return found
 
 
-def chosen(results: list[dict[str, Any]]) -> dict[str, Any] | None:
+def chosen(results: list[dict[str, Any]]) -> dict[str, Any]:
     """Return the means over the splits, at the setting with the best mean validation AP."""
-    if not results:
-        return None
     AP = np.array([[p["validation"]["AP"] for p in r["grid"]] for r in results]).mean(axis=0)
     best = int(AP.argmax())
     tests = [r["grid"][best]["test"] for r in results]

@@ -145,39 +145,46 @@ def ratings(name: str) -> Any:
 
 def run(data: str, task: int, seed: int, method: str, grid: dict[str, Any]) -> dict[str, Any]:
     split = Task.of(ratings(data), task, seed)
-    source = split.ratings
 
     def predict(model: Any) -> np.ndarray:
-        return model.predict(source.rows, source.cols)
+        return model.predict(split.ratings.rows, split.ratings.cols)
 
     def score(model: Any) -> float:
         return split.printed_f1(predict(model), split.validation)
 
     fits, clipped = fits_of(method)
-    points = []
-    for settings, model in fits(split, clipped, grid, score, seed):
-        x = predict(model)
-        points.append(
-            {
-                **settings,
-                "validation": split.printed_f1(x, split.validation),
-                "test": split.printed_f1(x, split.test),
-                "test_tuned": split.f1(x),
-                **split.scores(x, split.test),
-                "n_iter": model.n_iter_,
-                "rank": int(model.components_.shape[0]),
-            }
-        )
+    points = [
+        {
+            **settings,
+            **scores(split, predict(model)),
+            "n_iter": model.n_iter_,
+            "rank": int(model.components_.shape[0]),
+        }
+        for settings, model in fits(split, clipped, grid, score, seed)
+    ]
     share = float(split.high[split.test].mean())
-    last = max(point["max_iter"] for point in points)
-    raced = method.startswith("Fro")  # those that fell behind were not fitted to the end
-    finals = [point for point in points if point["max_iter"] == last or not raced]
     return {
         "share_high": share,
-        "all_positive_f1": 2 * share / (1 + share),
-        "chosen": max(finals, key=lambda point: point["validation"]),
+        "all_positive_f1": 2 * share / (1 + share),  # precision = share, recall = 1
+        "chosen": max(finished(points, method), key=lambda point: point["validation"]),
         "grid": points,
     }
+
+
+def scores(split: Task, prediction: np.ndarray) -> dict[str, float]:
+    """Return what chooses, F1 as printed, and what a ranking is judged by."""
+    return {
+        "validation": split.printed_f1(prediction, split.validation),
+        "test": split.printed_f1(prediction, split.test),
+        "test_tuned": split.f1(prediction),
+        **split.scores(prediction, split.test),
+    }
+
+
+def finished(points: list[dict[str, Any]], method: str) -> list[dict[str, Any]]:
+    """Return the fits to choose from: of a race, those that were not given up."""
+    last = max(point["max_iter"] for point in points)
+    return [p for p in points if p["max_iter"] == last or not method.startswith("Fro")]
 
 
 def jobs(quick: bool) -> list[Job]:

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from experiments.common import mean_and_error
+from experiments.paper import beyond
 
 Result = dict[str, Any]
 
@@ -85,3 +86,9 @@ def all_positive(results: Iterable[Result]) -> dict[tuple, Mean]:
 
 def cpu_seconds(results: Iterable[Result]) -> float:
     return sum(result.get("seconds", {}).get("cpu", 0.0) for result in results)
+
+
+def beyond_scores(results: Iterable[Result]) -> dict[tuple, dict[str, Any]]:
+    """Return (model, data, task) -> scores at the setting that validation chose."""
+    groups = grouped(results, "model", "data", "task")
+    return {key: beyond.chosen(mine) for key, mine in groups.items()}

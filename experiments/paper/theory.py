@@ -19,10 +19,11 @@ from declip.diagnostics.tangent import Tangent
 from declip.metrics import relative_rmse
 
 SHAPE = 48, 64, 3
-CLIPPED = tuple(np.round(np.arange(0.0, 0.95, 0.1), 1).tolist())
+CLIPPED = (0.0, 0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7)
 OBSERVED = (0.2, 0.3, 0.4, 0.5, 0.6, 0.8, 1.0)
 ALPHAS = (1.0, 0.1, 1e-2, 1e-3, 1e-4)
 RECOVERED = 1e-2
+TRACE_NORMS = {"trace norm": "hinge", "trace norm, clipped left out": "missing"}
 
 
 def weights(cells: np.ndarray) -> csr_array:
@@ -45,7 +46,7 @@ def _point(clipped: float, observed: float, seed: int) -> dict[str, Any]:
     for alpha in ALPHAS:
         model.set_params(alpha=alpha).fit(seen)
     errors = {"Fro-CMC": relative_rmse(truth, model.reconstruct())}
-    for name, treatment in (("trace norm", "hinge"), ("trace norm, clipped left out", "missing")):
+    for name, treatment in TRACE_NORMS.items():
         exact = ExactCMC(ceiling=C, clipped=treatment, max_iter=2000, tol=1e-4).fit(seen)
         errors[name] = relative_rmse(truth, exact.reconstruct())
     return {

@@ -1,8 +1,7 @@
 """The page is written from whatever has been run."""
 
-import numpy as np
 import pytest
-from experiments.paper import page, pictures, summary
+from experiments.paper import page, pictures, summary, tables
 from experiments.paper.runner import run_one
 from experiments.paper.summary import Mean
 
@@ -38,7 +37,9 @@ def test_calling_every_cell_high_counts_each_split_once():
     assert summary.all_positive(results)["toy", 1].value == pytest.approx(0.45)
 
 
-def test_a_mark_is_reached_when_every_number_is():
-    assert page._at_least((0.3, 0.4), [0.3, 0.41])[2] is True
-    assert page._at_least((0.3, 0.4), [0.29, 0.41])[2] is False
-    assert page._at_least((0.3, 0.4), [np.nan, 0.41])[2] is None
+@pytest.mark.parametrize(
+    ("values", "reached"), [((0.3, 0.41), True), ((0.29, 0.41), False), ((0.3, None), None)]
+)
+def test_a_mark_is_reached_when_every_number_is(values, reached):
+    means = [Mean.of([] if x is None else [x]) for x in values]
+    assert tables.at_least("what", (0.3, 0.4), means)[-1] is reached
