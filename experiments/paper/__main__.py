@@ -11,9 +11,8 @@ import shutil
 import sys
 
 from experiments.paper import page
+from experiments.paper.page import STUDIES
 from experiments.paper.runner import FULL, QUICK, Job, run_all
-
-STUDIES = ("pictures", "synthetic", "faithful", "beyond", "limits", "theory", "times")
 
 
 def all_jobs(studies: list[str] | tuple[str, ...], quick: bool) -> list[Job]:

@@ -89,6 +89,17 @@ def _trace_norms(points: list[dict]) -> dict[str, str]:
     }
 
 
+def undetermined(results: list[Result]) -> str:
+    """Return where the error sits."""
+    parts = [
+        f"at C = {r['settings']['C']} the {r['cols_out']} columns and {r['rows_out']} rows with "
+        f"fewer exact training cells than the rank hold {r['share_of_error']:.0%} of the squared "
+        f"error; without them it is {r['determined']:.2g} instead of {r['all_cells']:.2g}"
+        for r in results
+    ]
+    return "; ".join(parts) or "not looked at yet"
+
+
 def full_grid(results: list[Result]) -> str:
     """Compare what was chosen with the choice of full grids, made with fresh starts."""
     same, ratios = [], []

@@ -204,4 +204,5 @@ def jobs(quick: bool) -> list[Job]:
 
 
 def _turn(method: int, seed: int) -> float:
-    return 10 * seed + (2 + method / 10 if method < 5 else 9)
+    later = {"DTr-CMC": 5, "Tr-CMC, uncapped": 9, "Tr-MC, uncapped": 9}
+    return 10 * seed + later.get(METHODS[method], 2 + method / 10)

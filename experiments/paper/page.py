@@ -22,7 +22,9 @@ PICTURES = {
     "limits": "Relative RMSE against the share clipped, five kinds of limits",
     "theory": "Phase diagrams of recovery, and margins against nu_B",
 }
-STUDIES = ("pictures", "synthetic", "faithful", "beyond", "limits", "theory", "times")
+STUDIES = (
+    *("pictures", "synthetic", "evidence", "faithful", "beyond", "limits", "theory", "times"),
+)
 
 
 def write(folder: Path, quick: bool) -> Path:
@@ -69,6 +71,7 @@ def filled(results: Results) -> dict[str, str]:
         "times": tables.times(results["times"]),
         "limits": tables.kinds_of_limits(results["limits"]),
         "full_grid": facts.full_grid(results["synthetic"]),
+        "undetermined": facts.undetermined(results["evidence"]),
         **facts.illustration(results["pictures"]),
         **facts.hinge(results),
         **facts.recovery(results["theory"]),

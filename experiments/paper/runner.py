@@ -116,7 +116,8 @@ def _outcomes(todo: Sequence[Job], folder: Path, workers: int) -> Iterator[tuple
 
 def _attempt(job: Job, folder: Path) -> str:
     try:
-        run_one(job, folder)
+        if stored(job, folder) is None:  # another command may have run it since
+            run_one(job, folder)
     except Exception:
         return traceback.format_exc()
     return ""
