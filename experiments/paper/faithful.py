@@ -38,7 +38,7 @@ DTR_GRID = {
     "penalties": ((1.0, 0.2),),
     "first_step": 1.0,
     "max_rank": None,
-    "stops": (20, 40, 60, 80),
+    "stops": (20, 40, 60, 80, 100),
 }
 QUICK_GRIDS = {
     "Fro": {"k": (24, 32), "alpha": (0.1, 0.01), "rungs": ((20, 4), (100, 1))},

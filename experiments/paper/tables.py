@@ -118,11 +118,15 @@ def times(results: list[Result]) -> str:
     for r in results:
         data, method, n_iter = (r["settings"][name] for name in ("data", "method", "n_iter"))
         paper = summary.PAPER_SECONDS[data][method.split(",")[0]]
-        near = "" if r["near"] is None else f"{r['cpu_near']:.2g} ({r['near']})"
-        ours = f"about {r['cpu']:.2g}" if r["estimated"] else f"{r['cpu']:.3g}"
+        near = "" if r["near"] is None else f"{_seconds(r['cpu_near'])} ({r['near']})"
+        ours = "about " * r["estimated"] + _seconds(r["cpu"])
         rows.append([data, method, str(n_iter), str(paper), ours, near])
     header = ["data", "method", "iterations", "paper, s", "ours, s of one core"]
     return markdown_table([*header, "to within 1 % (iterations)"], rows)
+
+
+def _seconds(x: float) -> str:
+    return f"{x:.0f}" if x >= 10 else f"{x:.2g}"
 
 
 def kinds_of_limits(results: list[Result]) -> str:

@@ -53,7 +53,7 @@ def run(data: str, method: str, n_iter: int, made: int, size: str) -> dict[str, 
         "cpu": seconds * n_iter / made,
         "estimated": made < n_iter,
         "made": model.n_iter_,
-        "near": near if made > FEW else None,
+        "near": near if 2 * made >= n_iter else None,
         "cpu_near": seconds * near / model.n_iter_,
         "history": [float(f"{x:.5g}") for x in model.history_[:: max(1, made // 100)]],
     }
