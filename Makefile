@@ -13,7 +13,7 @@ SANITIZING  = LD_PRELOAD="$(foreach lib,asan ubsan stdc++,$(shell $(CXX) -print-
     DECLIP_KERNELS="$$(echo $(SANITIZED)/_kernels*.so)"
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-long reliability bench bench-quick bench-dask docs docs-quick lint format clean FORCE
+.PHONY: help demo test test-long reliability bench bench-quick bench-dask paper paper-quick docs docs-quick lint format clean FORCE
 .PHONY: coverage test-native fuzz mutation
 .DELETE_ON_ERROR:
 
@@ -59,6 +59,12 @@ docs: $(VENV)/.installed-docs ## build the documentation in docs/_build/html (it
 
 docs-quick: $(VENV)/.installed-docs ## the same without running the gallery
 	$(BIN)/python -m sphinx -W --keep-going -b html -D plot_gallery=0 -d docs/_build/quick-doctrees docs docs/_build/quick $(ARGS)
+
+paper: $(VENV)/.installed-run ## run the experiments of the paper, or what is left of them (under 90 minutes on two cores)
+	$(BIN)/python -m experiments.paper $(ARGS)
+
+paper-quick: $(VENV)/.installed-run ## the same, small and few of everything, under ten minutes
+	$(BIN)/python -m experiments.paper --quick $(ARGS)
 
 lint: $(VENV)/.installed-lint ## check style, types and the direction of imports
 	$(BIN)/ruff check

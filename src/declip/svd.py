@@ -28,6 +28,10 @@ __all__ = [
 
 _EXACT_UP_TO = 128  # smaller side up to which a full SVD is as quick as anything
 _DENSE_UP_TO = 4_000_000  # cells up to which a matrix is worked on as a dense one
+_NARROW = (
+    8,
+    500,
+)  # times fewer triplets than the smaller side, from this on: power steps are quicker
 _POWER_STEPS = 2  # passes of a warm-started subspace iteration
 _COLD_STEPS = 5  # and of one that starts at random
 _LONG_FROM = 512  # smaller side from which LAPACK takes a good part of a second
@@ -161,6 +165,12 @@ def worked_on_densely(shape: tuple[int, int]) -> bool:
     return shape[0] * shape[1] <= _DENSE_UP_TO
 
 
+def _is_narrow(shape: tuple[int, int], k: int | None) -> bool:
+    """Return whether k triplets are so few that a dense decomposition would be wasteful."""
+    times, side = _NARROW
+    return k is not None and min(shape) >= side and times * k < min(shape)
+
+
 def shrink(
     A: Any,
     threshold: float,
@@ -170,9 +180,9 @@ def shrink(
 ) -> SVD:
     """Return the singular triplets above a threshold, lowered by it: the prox of the trace norm.
 
-    Small matrices are done densely. For large ones the subspace is found by a few power steps from
-    ``warm`` (n_cols x r, usually the last result), widened until a singular value falls below the
-    threshold.
+    Small matrices are done densely. For large ones, and for few triplets, the subspace is found by
+    a few power steps from ``warm`` (n_cols x r, usually the last result), widened until a singular
+    value falls below the threshold.
 
     Parameters
     ----------
@@ -188,7 +198,7 @@ def shrink(
         Power steps from ``warm``.
     """
     most = min(*A.shape, max_rank or min(A.shape))
-    if worked_on_densely(A.shape):
+    if worked_on_densely(A.shape) and not _is_narrow(A.shape, max_rank):
         found = _above(_to_dense(A), threshold)
     else:
         found = _subspace_above(A, threshold, warm, most, warm_steps)
@@ -202,9 +212,10 @@ def leading(
 ) -> SVD:
     """Return the k leading singular triplets: all by default and for a small matrix.
 
-    A large one is approximated by a few power steps from ``warm``.
+    A large one, and one of which few are asked for, is approximated by a few power steps from
+    ``warm``.
     """
-    if worked_on_densely(A.shape):
+    if worked_on_densely(A.shape) and not _is_narrow(A.shape, k):
         return _gram_svd(_to_dense(A), 1e-7)
     V = np.empty((A.shape[1], 0)) if warm is None else warm
     width = min((k or min(A.shape)) + _SPARE, *A.shape)
