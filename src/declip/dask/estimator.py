@@ -30,6 +30,7 @@ from declip.validation import check_cells, check_memory, check_selection
 __all__ = ["FroCMC"]
 
 _LOCAL = set(estimators.FroCMC().get_params())
+_OF_ONE_MACHINE = ("init", "warm_start", "half_precision", "checkpoint", "on_interrupt")
 _ONE_MACHINE = "give checkpoint_dir, and the row factors stay in its files."
 
 
@@ -125,7 +126,7 @@ class FroCMC(estimators.FroCMC):
         **{
             name: constraint
             for name, constraint in estimators.FroCMC._parameter_constraints.items()
-            if name not in ("init", "warm_start")
+            if name not in _OF_ONE_MACHINE
         },
         "client": "no_validation",
         "checkpoint_dir": [str, os.PathLike, None],
@@ -134,7 +135,9 @@ class FroCMC(estimators.FroCMC):
         "cells": [list, tuple],
     }
     init = "random"
-    warm_start = False
+    warm_start = half_precision = False
+    checkpoint = None
+    on_interrupt = "raise"
 
     def __init__(
         self,
@@ -214,17 +217,21 @@ class FroCMC(estimators.FroCMC):
         super()._check_fittable(intervals.table)
         return intervals
 
-    def _solve(self, intervals: Any, on_sweep: Any) -> Any:
+    def _solve(self, intervals: Any, **watched: Any) -> Any:
         return minimise_blocks(
             *(intervals.table, self._terms(), int(self.n_components), self._rng()),
             intervals.runner,
             max_iter=self.max_iter,
             tol=self.tol,
-            on_sweep=on_sweep,
+            on_sweep=watched["on_sweep"],
             checkpoint=Checkpoint(
                 intervals.folder / "state", self._fit_of(intervals.table), self.checkpoint_every
             ),
         )
+
+    def _check_finite(self, *found: Any) -> None:
+        """Look at what is here: the objective tells of the rows, which stay with the workers."""
+        super()._check_finite(*(part for part in found if isinstance(part, float | np.ndarray)))
 
     def _fit_of(self, table: BlockTable) -> dict[str, Any]:
         """Return what a fit is of, so that another one does not resume it."""
