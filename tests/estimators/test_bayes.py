@@ -379,7 +379,7 @@ def test_deviations_of_a_new_table_are_refused_with_the_way_out(short):
 
 
 def test_samples_that_cannot_fit_in_memory_are_refused_before_the_fit(monkeypatch):
-    monkeypatch.setattr("declip.validation.sizes.free_memory", lambda: 1.0)
+    monkeypatch.setattr("declip.validation.sizes.free_memory", lambda: 1e5)
     monkeypatch.setattr("declip.validation.sizes.ALWAYS_TRIED", 1)
     with pytest.raises(MemoryError, match="lower max_kept or n_components"):
         BayesCMC(ceiling=CEILING).fit(X)
