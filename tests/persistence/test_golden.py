@@ -21,9 +21,9 @@ def test_a_golden_file_gives_the_stored_answers(name, told):
     assert {f"{name}: {question}" for question in found} == {
         key for key in told if key.startswith(f"{name}: ")
     }
-    # Bitwise on the machine that wrote them; other processors round otherwise, and the samples of
-    # BayesCMC are in single precision.
-    rtol = 1e-4 if name == "BayesCMC" else 1e-9
+    # Bitwise with the code that wrote them; other processors round otherwise, the samples of
+    # BayesCMC are in single precision, and ExactCMC solves for new rows to a tolerance.
+    rtol = {"BayesCMC": 1e-4, "ExactCMC": 1e-5}.get(name, 1e-9)
     for question, value in found.items():
         assert_allclose(value, told[f"{name}: {question}"], rtol=rtol, atol=rtol)
 
