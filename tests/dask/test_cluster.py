@@ -10,6 +10,7 @@ import time
 
 import numpy as np
 import pytest
+from distributed.core import Status
 from distributed.diagnostics.plugin import SchedulerPlugin
 from tests.dask.cluster import PATIENCE, bits, command_cluster, intervals, local_cluster
 
@@ -76,22 +77,38 @@ class RowSweeps(SchedulerPlugin):
 
 
 class Killer(threading.Thread):
-    """Kills a worker at random so many times, each after a few more row sweeps."""
+    """Kills a worker at random so many times, each after a few more row sweeps.
 
-    def __init__(self, nannies, sweeps, kills, seed):
+    Only workers that have started: one that dies before is not started again by its nanny.
+    """
+
+    def __init__(self, cluster, sweeps, kills, seed):
         super().__init__(daemon=True)
-        self.nannies, self.sweeps, self.kills = nannies, sweeps, kills
+        self.cluster, self.sweeps, self.kills = cluster, sweeps, kills
         self.random, self.killed, self.over = random.Random(seed), 0, threading.Event()
+
+    def wait(self, true):
+        while not true() and not self.over.is_set():
+            time.sleep(0.01)
+
+    def started(self):
+        known = set(self.cluster.scheduler.workers)
+        nannies = list(self.cluster.workers.values())
+        return [
+            (n.worker_address, n.pid)
+            for n in nannies
+            if n.worker_address in known and n.process.status == Status.running
+        ]
 
     def run(self):
         while self.killed < self.kills and not self.over.is_set():
-            target = sum(self.sweeps.values()) + self.random.randint(2, 8)
-            while sum(self.sweeps.values()) < target and not self.over.is_set():
-                time.sleep(0.01)
-            alive = [n.pid for n in self.nannies.values() if n.pid and n.is_alive()]
-            if alive and not self.over.is_set():
-                os.kill(self.random.choice(alive), signal.SIGKILL)
+            target = len(self.sweeps) + self.random.randint(2, 8)
+            self.wait(lambda target=target: len(self.sweeps) >= target and self.started())
+            if not self.over.is_set():
+                address, pid = self.random.choice(self.started())
+                os.kill(pid, signal.SIGKILL)
                 self.killed += 1
+                self.wait(lambda address=address: address not in self.cluster.scheduler.workers)
 
 
 def fit_while_killing(blocks, folder, kills, max_iter):
@@ -100,7 +117,7 @@ def fit_while_killing(blocks, folder, kills, max_iter):
         scheduler = client.cluster.scheduler
         scheduler.allowed_failures = 20  # one task may be at work in several of the kills
         scheduler.add_plugin(sweeps := RowSweeps())
-        killer = Killer(client.cluster.workers, sweeps.done, kills, seed=0)
+        killer = Killer(client.cluster, sweeps.done, kills, seed=0)
         killer.start()
         model = FroCMC(**HOW, max_iter=max_iter, checkpoint_dir=folder).fit(blocks)
         killer.over.set()
@@ -110,7 +127,7 @@ def fit_while_killing(blocks, folder, kills, max_iter):
 
 
 @pytest.mark.parametrize(
-    ("kills", "max_iter"), [(1, 8), pytest.param(10, 60, marks=pytest.mark.slow)]
+    ("kills", "max_iter"), [(1, 8), pytest.param(10, 70, marks=pytest.mark.slow)]
 )
 def test_killed_workers_change_no_bit_and_cost_few_sweeps(blocks, tmp_path, kills, max_iter):
     found, killed, redone = fit_while_killing(blocks, tmp_path, kills, max_iter)
