@@ -137,8 +137,8 @@ def _phase(ax: Any, points: list[dict[str, Any]], name: str) -> Any:
             here = [q for q in points if (q["observed"], q["clipped"]) == (p, c)]
             share[i, j] = np.mean([q["errors"][name] < theory.RECOVERED for q in here])
     image = ax.imshow(share, origin="lower", vmin=0, vmax=1, cmap="Greys_r", aspect="auto")
-    ax.set_xticks(range(len(clipped)), [f"{c:g}" for c in clipped], fontsize=8)
-    ax.set_yticks(range(len(observed)), [f"{p:g}" for p in observed], fontsize=8)
+    ax.set_xticks(range(len(clipped)), [f"{c:g}".lstrip("0") or "0" for c in clipped], fontsize=7.5)
+    ax.set_yticks(range(len(observed)), [f"{p:g}".lstrip("0") for p in observed], fontsize=7.5)
     title = {"Fro-CMC": "Fro-CMC, rank known"}.get(name, "least trace norm (Eq. 1)")
     ax.set(title=title, xlabel="share clipped", ylabel="share observed")
     return image

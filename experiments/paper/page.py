@@ -70,6 +70,7 @@ def filled(results: Results) -> dict[str, str]:
         "with_offsets": tables.with_offsets(results["beyond"]),
         "times": tables.times(results["times"]),
         "limits": tables.kinds_of_limits(results["limits"]),
+        "full_grid_errors": facts.full_grid_errors(),
         "full_grid": facts.full_grid(results["synthetic"]),
         "undetermined": facts.undetermined(results["evidence"]),
         **facts.illustration(results["pictures"]),
