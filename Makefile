@@ -6,8 +6,15 @@ PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 # Python files are read from src/ as they stand; a change to any of these builds again.
 NATIVE := pyproject.toml CMakeLists.txt $(wildcard src/declip/kernels/*.cpp src/declip/kernels/*.hpp)
 
+# The kernels once more, with the address and undefined-behaviour sanitizers of GCC.
+SANITIZED  := $(VENV)/build-sanitized
+SANITIZING  = LD_PRELOAD="$(foreach lib,asan ubsan stdc++,$(shell $(CXX) -print-file-name=lib$(lib).so))" \
+    ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1 OPENBLAS_NUM_THREADS=1 \
+    DECLIP_KERNELS="$$(echo $(SANITIZED)/_kernels*.so)"
+
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-long bench bench-quick docs docs-quick lint format clean FORCE
+.PHONY: help demo test test-long reliability bench bench-quick bench-dask paper paper-quick docs docs-quick lint format clean FORCE
+.PHONY: coverage test-native fuzz mutation
 .DELETE_ON_ERROR:
 
 help: ## show this list
@@ -19,8 +26,24 @@ demo: $(VENV)/.installed-run ## restore a simulated assay table; leaves table, c
 test: $(VENV)/.installed-test ## run the fast tests and the examples in docstrings
 	$(BIN)/python -m pytest -m "not slow" $(ARGS)
 
-test-long: $(VENV)/.installed-test ## run every test
-	$(BIN)/python -m pytest $(ARGS)
+test-long: $(VENV)/.installed-test ## run every test, with 1,000 examples of each property
+	HYPOTHESIS_PROFILE=long $(BIN)/python -m pytest $(ARGS)
+
+coverage: $(VENV)/.installed-test ## run the fast tests and count the lines that they reach
+	$(BIN)/python -m pytest -m "not slow" --cov --cov-report=term --cov-report=html $(ARGS)
+
+test-native: $(SANITIZED)/.built ## run the tests of the kernels, and random tables, under sanitizers
+	$(SANITIZING) $(BIN)/python -m pytest tests/kernels -m "not slow" $(ARGS)
+	$(SANITIZING) $(BIN)/python -m tests.kernels.fuzz --seconds 20
+
+fuzz: $(SANITIZED)/.built ## feed the sanitized kernels random tables for ten minutes
+	$(SANITIZING) $(BIN)/python -m tests.kernels.fuzz --seconds 600 --first $$(date +%s)000000 $(ARGS)
+
+mutation: $(VENV)/.installed-test ## put faults into intervals and validation; do the tests notice?
+	$(BIN)/python -m tests.mutation $(ARGS)
+
+reliability: $(VENV)/.installed-test ## measure files, long fits and determinism in bad times (half an hour)
+	$(BIN)/python -m reliability.persistence $(ARGS)
 
 bench: $(VENV)/.installed-bench ## measure declip beside its peers (twenty minutes, on a quiet machine)
 	$(BIN)/python -m benchmarks $(ARGS)
@@ -28,11 +51,20 @@ bench: $(VENV)/.installed-bench ## measure declip beside its peers (twenty minut
 bench-quick: $(VENV)/.installed-bench ## the same on small shapes, under three minutes
 	$(BIN)/python -m benchmarks --quick $(ARGS)
 
+bench-dask: $(VENV)/.installed-test ## FroCMC on Dask beside the fit in memory, and its traffic (five minutes, on a quiet machine)
+	$(BIN)/python -m benchmarks.distributed $(ARGS)
+
 docs: $(VENV)/.installed-docs ## build the documentation in docs/_build/html (its gallery runs: a few minutes)
 	$(BIN)/python -m sphinx -W --keep-going -b html docs docs/_build/html $(ARGS)
 
 docs-quick: $(VENV)/.installed-docs ## the same without running the gallery
 	$(BIN)/python -m sphinx -W --keep-going -b html -D plot_gallery=0 -d docs/_build/quick-doctrees docs docs/_build/quick $(ARGS)
+
+paper: $(VENV)/.installed-run ## run the experiments of the paper, or what is left of them (under 90 minutes on two cores)
+	$(BIN)/python -m experiments.paper $(ARGS)
+
+paper-quick: $(VENV)/.installed-run ## the same, small and few of everything, under ten minutes
+	$(BIN)/python -m experiments.paper --quick $(ARGS)
 
 lint: $(VENV)/.installed-lint ## check style, types and the direction of imports
 	$(BIN)/ruff check
@@ -63,6 +95,12 @@ EXTRAS_bench := [bench]
 EXTRAS_docs := [docs]
 $(VENV)/.installed-%: $(VENV)/.build-tools $(VENV)/.modules $(NATIVE)
 	$(PIP) --no-build-isolation --config-settings build-dir=$(VENV)/build --editable '.$(EXTRAS_$*)'
+	@touch $@
+
+$(SANITIZED)/.built: $(VENV)/.installed-test
+	$(BIN)/cmake -S . -B $(SANITIZED) -G Ninja -DCMAKE_MAKE_PROGRAM=$(abspath $(BIN))/ninja \
+	    -DPython_EXECUTABLE=$(abspath $(BIN))/python -DDECLIP_SANITIZE=ON > /dev/null
+	$(BIN)/cmake --build $(SANITIZED)
 	@touch $@
 
 # An editable install knows its modules by name: this list changes when one comes or goes.

@@ -27,11 +27,13 @@ Factors = tuple[np.ndarray, np.ndarray] | None
 Fit = Callable[[Any, int, int], Factors]
 
 
-def declip(clipped: str, threads: int, data: Intervals, k: int, epochs: int) -> Factors:
+def declip(
+    clipped: str, threads: int, data: Intervals, k: int, epochs: int, half: bool = False
+) -> Factors:
     from declip import FroCMC
 
     how = {"alpha": ALPHA, "clipped": clipped, "tol": 0.0, "random_state": 0, "n_jobs": threads}
-    model = FroCMC(n_components=k, max_iter=epochs, **how).fit(data)
+    model = FroCMC(n_components=k, max_iter=epochs, half_precision=half, **how).fit(data)
     return model.row_factors_, model.components_.T
 
 
@@ -117,6 +119,7 @@ def as_values(data: Ratings) -> Intervals:
 # name: how it takes the data, how it fits
 CONTENDERS: dict[str, tuple[Callable[[Ratings], Any], Fit]] = {
     "declip": (as_values, partial(declip, "value", 1)),
+    "declip-half": (as_values, partial(declip, "value", 1, half=True)),
     "declip-2-threads": (as_values, partial(declip, "value", 2)),
     "declip-cholesky": (as_values, partial(declip_by_cholesky, "value")),
     "declip-hinge": (as_intervals, partial(declip, "hinge", 1)),

@@ -64,7 +64,7 @@ def _peers(found: list[dict[str, Any]]) -> str:
     ]
     at = {(r["name"], r["k"]): r["cpu"] for r in found}
     ratios = [
-        [what, k, f"{at[theirs, k] / at[ours, k]:.1f}x", f"{ask}x"]
+        [what, k, *(_times(at, theirs, name, k) for name in (ours, f"{ours}-half")), f"{ask}x"]
         for what, theirs, ours, k, ask in ASKS
         if (theirs, k) in at and (ours, k) in at
     ]
@@ -73,13 +73,17 @@ def _peers(found: list[dict[str, Any]]) -> str:
     return (
         f"## Seconds an epoch, {cells}\n\nAn epoch is a sweep over all rows and all columns; "
         "start-up and ending cancel out (a long fit less a short one). `declip` fits the same plain "
-        "squared loss as the others; `declip-hinge` the clipped one, with its inner steps. "
+        "squared loss as the others, `declip-half` with `half_precision=True`; `declip-hinge` the clipped one. "
         "The memory is what a fit adds at its peak to the data as the contender holds them.\n\n"
         + _table(["", "rank", "CPU s", "wall s", "memory MB"], rows)
         + "\n\n"
-        + _table(["against", "rank", "declip is faster", "asked"], ratios)
+        + _table(["against", "rank", "declip is faster", "with half precision", "asked"], ratios)
         + "\n\n![Seconds an epoch](results/peers.png)"
     )
+
+
+def _times(at: dict[tuple[str, int], float], theirs: str, ours: str, k: int) -> str:
+    return f"{at[theirs, k] / at[ours, k]:.1f}x" if (ours, k) in at else ""
 
 
 def _bars(found: list[dict[str, Any]]) -> None:

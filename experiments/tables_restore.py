@@ -7,71 +7,37 @@ its defaults and sees nothing of the truth; beside it what people would do inste
 root mean squared error of the clipped cells, in units of the standard deviation of their column,
 and the share of the truths that the 90 % bands hold. Columns of which less than 30 % stay exact are
 left out (pixels of the digits that are nearly always blank). That pixels lie between 0 and 16 is
-told to all methods.
+told to all methods. The first part has the tables on which `restore` was developed, with another
+seed; the tables of the second part were not looked at before.
 """
 
 from __future__ import annotations
 
 import argparse
 import warnings
-from collections.abc import Callable
 from itertools import product
 from time import perf_counter
 from typing import Any
 
 import numpy as np
+from clipped_tables import ENDS, ISSUED, OTHER, TABLES, clipped_table
 from common import RESULTS, markdown_table, progress, resume, versions, write_json
-from sklearn.datasets import (
-    load_breast_cancer,
-    load_diabetes,
-    load_digits,
-    load_iris,
-    load_linnerud,
-    load_wine,
-)
 from sklearn.experimental import enable_iterative_imputer  # noqa: F401
 from sklearn.impute import IterativeImputer, KNNImputer
 
 from declip import EntrySearchCV, Intervals, TrCMC, restore
 from declip.reclip import reclip
-from declip.restoration.bands import Hazards, Observation
+from declip.restoration.bands import Observation, Pulls
 from declip.restoration.candidates import ColumnTobit, Laws, untuned
 from declip.restoration.choose import Level, Settings
+from declip.restoration.rounding import Steps
 from declip.restoration.tails import Tails
 
 FOLDER = RESULTS / "tables_restore"
-TABLES: dict[str, Callable[[], np.ndarray]] = {
-    "digits": lambda: load_digits().data,
-    "breast cancer (log)": lambda: np.log(load_breast_cancer().data + 0.01),
-    "wine (log)": lambda: np.log(load_wine().data),
-    "diabetes": lambda: np.delete(load_diabetes().data, 1, axis=1),  # without the two-valued sex
-    "iris": lambda: load_iris().data,
-    "linnerud": lambda: np.hstack([load_linnerud().data, load_linnerud().target]),
-}
-SCALE_ENDS = {"digits": (0.0, 16.0)}  # no pixel can be darker or lighter
-ENDS = ("ceiling", "floor", "both")
 OTHERS = ("left at the limit", "column Tobit", "KNN", "iterative", "TrCMC, missing")
 PEERS = OTHERS[2:]
 FIGURES = ("cover", "cover_reclip", "cover_filled", "seconds")
-
-
-def clipped_table(name: str, quantile: float, ends: str, seed: int) -> tuple[np.ndarray, ...]:
-    """Return truth, table, floor, ceiling and ends of the scale, in standard units."""
-    truth = TABLES[name]()
-    truth = truth[:, truth.std(axis=0) > 0]
-    level, spread = truth.mean(axis=0), truth.std(axis=0)
-    truth = (truth - level) / spread
-    scale_ends = SCALE_ENDS.get(name, (-np.inf, np.inf))
-    lowest, highest = ((np.full(level.shape, end) - level) / spread for end in scale_ends)
-    share = (1 - quantile) / (2 if ends == "both" else 1)
-    none = np.full(truth.shape[1], np.inf)
-    floor = np.quantile(truth, share, axis=0) if ends != "ceiling" else -none
-    ceiling = np.quantile(truth, 1 - share, axis=0) if ends != "floor" else none
-    some = ((truth > floor) & (truth < ceiling)).mean(axis=0) > 0.3
-    truth, floor, ceiling = truth[:, some], floor[some], ceiling[some]
-    observed = np.random.default_rng(seed).random(truth.shape) >= 0.1
-    table = np.where(observed, np.clip(truth, floor, ceiling), np.nan)
-    return truth, table, floor, ceiling, lowest[some] - 1e-9, highest[some] + 1e-9
+FOLDS = 10
 
 
 def others(table: np.ndarray, cells: Intervals, seed: int) -> dict[str, np.ndarray]:
@@ -98,29 +64,30 @@ def others(table: np.ndarray, cells: Intervals, seed: int) -> dict[str, np.ndarr
     return result
 
 
-def reclip_cover(truth: np.ndarray, quantile: float, ends: str, method: str, seed: int) -> float:
-    """Return the share of hidden truths that 90 % bands hold, calibrated on the other rows.
+def reclip_cover(
+    truth: np.ndarray, quantile: float, ends: str, method: str, seed: int
+) -> tuple[float, int]:
+    """Return the share of hidden truths that 90 % bands hold, and how many were hidden.
 
-    Here the reclip test hides known values of the complete table, those of half of the rows
-    calibrate the tails and the bands, and those of the other half are looked at.
+    Here the reclip test hides known values of the complete table. Each tenth of the rows is looked
+    at with laws and bands that the other rows calibrate.
     """
     rng = np.random.default_rng(seed)
     table = np.where(rng.random(truth.shape) < 0.1, np.nan, truth)
     hidden = np.full((2, truth.shape[1]), (1 - quantile) / (2 if ends == "both" else 1))
     sides = {"floors": ends != "ceiling", "ceilings": ends != "floor"}
-    level = Level.of(reclip(Intervals.from_table(table), hidden, **sides), Settings(), hidden)
+    cells = Intervals.from_table(table)
+    shown = reclip(cells, hidden, **sides)
+    level = Level.of(shown, Settings(), hidden, Steps.of(cells))
     seen = level.observe(untuned(method, len(level.shown), False, seed, 2))
-    first = rng.permutation(len(truth))[level.cells.rows] % 2 == 0
-    held = []
-    for half in (first, ~first):
-        hazards = Hazards.of([_some(seen, half)], truth.shape[1], 0.9)
-        rest = _some(seen, ~half)
-        far = hazards.bend(rest.tails, rest.cols).quantile(-hazards.reach)
-        held.append(
-            np.abs(rest.value - rest.tails.sign * rest.tails.limit)
-            <= np.abs(far - rest.tails.sign * rest.tails.limit)
-        )
-    return float(np.concatenate(held).mean())
+    fold = rng.permutation(len(truth))[level.cells.rows] % FOLDS
+    held = np.zeros(len(fold), bool)
+    for number in np.unique(fold):
+        pulls = Pulls.of([_some(seen, fold != number)], truth.shape[1], 0.9)
+        rest = _some(seen, fold == number)
+        far = pulls.pull(rest.tails, rest.cols).quantile(-pulls.reach)
+        held[fold == number] = rest.tails.sign * (far - rest.value) >= -1e-9
+    return float(held.mean()), len(held)
 
 
 def _some(seen: Observation, which: np.ndarray) -> Observation:
@@ -141,10 +108,12 @@ def run(name: str, quantile: float, ends: str, seed: int) -> dict[str, Any]:
     estimates = {k: np.clip(x, *reach) for k, x in others(table, cells, seed).items()}
     estimates["restore"] = r.table[at]
     missing = np.isnan(table)
+    cover_reclip, hidden = reclip_cover(truth, quantile, ends, "bayes", seed)
     return {
         "errors": {k: float(np.sqrt(np.mean((x - truth[at]) ** 2))) for k, x in estimates.items()},
         "cover": float(held[at].mean()),
-        "cover_reclip": reclip_cover(truth, quantile, ends, "bayes", seed),
+        "cover_reclip": cover_reclip,
+        "hidden": hidden,
         "cover_filled": float(held[missing].mean()),
         "method": r.chosen["method"],
         "kept_limits": r.kept_limits,
@@ -157,15 +126,21 @@ def summary(rows: list[dict[str, Any]]) -> dict[str, Any]:
     of = {name: np.array([r[name] for r in rows]) for name in ("restore", *OTHERS)}
     ours, left, column = of["restore"], of["left at the limit"], of["column Tobit"]
     best = np.min([of[name] for name in PEERS], axis=0)
+    cover = np.array([r["cover_reclip"] for r in rows])
+    error = np.sqrt(0.9 * 0.1 / np.array([r["hidden"] for r in rows]))  # of a share of 90 %
     return {
-        "tables": len(rows),
+        "cases": len(rows),
         "below_the_limit_median": float(np.median(1 - ours / left)),
         "below_column_tobit_median": float(np.median(1 - ours / column)),
         "within_3_percent_of_the_best_peer": int((ours <= 1.03 * best).sum()),
-        "worst_against_the_limit": float((ours / left).max() - 1),
+        "runs": int(sum(len(r["against_the_limit"]) for r in rows)),
+        "runs_above_the_limit": int(sum(x > 1.01 for r in rows for x in r["against_the_limit"])),
+        "worst_mean": float((ours / left).max() - 1),
+        "worst_run": float(max(x for r in rows for x in r["against_the_limit"]) - 1),
         "bands_in_85_95": int(sum(0.85 <= r["cover"] <= 0.95 for r in rows)),
         "cover_mean": float(np.mean([r["cover"] for r in rows])),
-        "reclip_bands_in_85_95": int(sum(0.85 <= r["cover_reclip"] <= 0.95 for r in rows)),
+        "reclip_bands_in_85_95": int(((cover >= 0.85) & (cover <= 0.95)).sum()),
+        "reclip_bands_beyond_two_errors": int((abs(cover - 0.9) > 0.05 + 2 * error).sum()),
     }
 
 
@@ -176,41 +151,56 @@ def mean_of(name: str, quantile: float, ends: str, seeds: list[int]) -> dict[str
         settings = {"table": name, "quantile": quantile, "ends": ends, "seed": seed}
         found.append(resume(path, settings, lambda seed=seed: run(name, quantile, ends, seed)))
     errors = {k: float(np.mean([f["errors"][k] for f in found])) for k in found[0]["errors"]}
-    rest = {k: float(np.mean([f[k] for f in found])) for k in FIGURES}
-    methods = sorted({f["method"] for f in found})
-    return {"table": name, "quantile": quantile, "ends": ends, **errors, **rest, "methods": methods}
+    return {
+        **{"table": name, "quantile": quantile, "ends": ends, **errors},
+        **{k: float(np.mean([f[k] for f in found])) for k in FIGURES},
+        "hidden": sum(f["hidden"] for f in found),
+        "against_the_limit": [f["errors"]["restore"] / f["errors"][OTHERS[0]] for f in found],
+        "methods": sorted({f["method"] for f in found}),
+    }
 
 
-def page(rows: list[dict[str, Any]]) -> str:
-    header = ["restore", *OTHERS]
-    parts = []
-    for ends in ENDS:
-        some = [r for r in rows if r["ends"] == ends]
-        if not some:
-            continue
-        lines = (
-            [
-                *(r["table"], f"{r['quantile']:g}", *(f"{r[h]:.2f}" for h in header)),
-                *(f"{r['cover_reclip']:.2f}", f"{r['cover']:.2f}"),
-                *(", ".join(r["methods"]), f"{r['seconds']:.0f}"),
-            ]
-            for r in some
-        )
-        columns = ["table", "quantile", *header]
-        columns += ["bands hold, reclip", "beyond the limit", "method", "seconds"]
-        s = summary(some)
-        parts.append(f"### {ends}\n\n{markdown_table(columns, lines)}\n" + _words(s))
+def page(rows: list[dict[str, Any]], seeds: list[int]) -> str:
+    numbers = ", ".join(map(str, seeds))
+    parts = [
+        "# What `restore` gains on tables clipped by us\n\nMade by `experiments/tables_restore.py`"
+        f", whose head says how. Mean over seeds {numbers}.\n"
+    ]
+    for title, tables in (("tables of the development", ISSUED), ("other tables", OTHER)):
+        for ends in ENDS:
+            some = [r for r in rows if r["ends"] == ends and r["table"] in tables]
+            if some:
+                parts.append(f"## {ends}, {title}\n\n{_lines(some)}\n{_words(summary(some))}")
     return "\n".join(parts)
+
+
+def _lines(rows: list[dict[str, Any]]) -> str:
+    header = ["restore", *OTHERS]
+    lines = (
+        [
+            *(r["table"], f"{r['quantile']:g}", *(f"{r[h]:.2f}" for h in header)),
+            f"{max(r['against_the_limit']) - 1:+.0%}",
+            *(f"{r['cover_reclip']:.2f} of {r['hidden']}", f"{r['cover']:.2f}"),
+            *(", ".join(r["methods"]), f"{r['seconds']:.0f}"),
+        ]
+        for r in rows
+    )
+    columns = ["table", "quantile", *header, "worst run against the limit"]
+    columns += ["bands hold, reclip", "beyond the limit", "method", "seconds"]
+    return markdown_table(columns, lines)
 
 
 def _words(s: dict[str, Any]) -> str:
     return (
-        f"Over {s['tables']} tables: {s['below_the_limit_median']:.0%} below leaving the limit and "
+        f"Over {s['cases']} cases: {s['below_the_limit_median']:.0%} below leaving the limit and "
         f"{s['below_column_tobit_median']:.0%} below a Tobit on one column alone in the median; "
         f"lowest or within 3 % of the best peer on {s['within_3_percent_of_the_best_peer']}; "
-        f"at worst {s['worst_against_the_limit']:+.1%} against leaving the limit. The 90 % bands "
-        f"hold 85 to 95 % of the truths in the reclip setting on {s['reclip_bands_in_85_95']}, and "
-        f"beyond the real limits on {s['bands_in_85_95']} ({s['cover_mean']:.0%} in the mean).\n"
+        f"more than 1 % above leaving the limit in {s['runs_above_the_limit']} of {s['runs']} "
+        f"runs (worst run {s['worst_run']:+.1%}, worst mean {s['worst_mean']:+.1%}). The 90 % "
+        f"bands hold 85 to 95 % of the truths in the reclip setting on "
+        f"{s['reclip_bands_in_85_95']} ({s['reclip_bands_beyond_two_errors']} lie further outside "
+        f"than two binomial errors), and beyond the real limits on {s['bands_in_85_95']} "
+        f"({s['cover_mean']:.0%} in the mean).\n"
     )
 
 
@@ -221,7 +211,7 @@ def main() -> None:
     parser.add_argument("--quantiles", type=float, nargs="+", default=[0.8, 0.6])
     parser.add_argument("--ends", nargs="+", default=ENDS, choices=ENDS)
     parser.add_argument("--tables", nargs="+", default=list(TABLES), choices=list(TABLES))
-    parser.add_argument("--seeds", type=int, nargs="+", default=[0])
+    parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3])
     args = parser.parse_args()
     warnings.simplefilter("ignore")
     with progress() as bar:
@@ -230,9 +220,11 @@ def main() -> None:
             mean_of(name, quantile, ends, list(args.seeds))
             for ends, name, quantile in bar.track(todo, description="tables")
         ]
-    sides = {e: summary([r for r in rows if r["ends"] == e]) for e in args.ends}
-    write_json(RESULTS / "tables_restore.json", {"versions": versions(), "rows": rows, **sides})
-    text = page(rows)
+    seeds = list(args.seeds)
+    write_json(
+        RESULTS / "tables_restore.json", {"versions": versions(), "seeds": seeds, "rows": rows}
+    )
+    text = page(rows, seeds)
     (RESULTS / "tables_restore.md").write_text(text)
     print(text)
 

@@ -306,3 +306,9 @@ def test_other_bounds_for_the_same_cells(mixed):
     opened = mixed.with_bounds(np.full(len(mixed), -INF), upper)
     assert opened.n_exact == 0
     assert len(opened) == len(mixed)
+
+
+def test_a_shape_whose_pointers_cannot_fit_in_memory_is_refused(monkeypatch):
+    monkeypatch.setattr("declip.validation.sizes.free_memory", lambda: 2**30)
+    with pytest.raises(MemoryError, match=r"the table needs 64\.0 GiB .* leave out its empty rows"):
+        Intervals.from_triplets([2**31 - 2], [2**31 - 2], [1.0])

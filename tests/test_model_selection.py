@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
@@ -91,7 +91,6 @@ def test_each_part_has_its_share_of_exact_and_of_clipped_cells(cv):
         assert abs(len(test) - exact - share * cells.n_open) <= 1
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.integers(0, 10**6), st.floats(0.1, 0.6), st.floats(0, 0.9), st.booleans())
 def test_no_row_or_column_is_emptied_of_cells_or_of_exact_cells(seed, share, clipped, folds):
     cells = sparse_cells(seed, (15, 12), share, clipped)

@@ -8,18 +8,21 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from declip.blocks import BlockTable, prepare_blocks
     from declip.detect import detect_limits
     from declip.diagnostics import Diagnosis, diagnose
     from declip.estimators import BayesCMC, DTrCMC, ExactCMC, FroCMC, TrCMC, trace_path
     from declip.intervals import Intervals
     from declip.io import TableFile, read_limits, read_table, write_table
     from declip.model_selection import EntryKFold, EntrySearchCV, EntryShuffleSplit
+    from declip.persistence import ModelFileError, load
     from declip.pooling import Pooled, pool
     from declip.reclip import ReclipResult, reclip_test
     from declip.restoration import Restoration, restore
 
 __all__ = [
     "BayesCMC",
+    "BlockTable",
     "DTrCMC",
     "Diagnosis",
     "EntryKFold",
@@ -28,6 +31,7 @@ __all__ = [
     "ExactCMC",
     "FroCMC",
     "Intervals",
+    "ModelFileError",
     "Pooled",
     "ReclipResult",
     "Restoration",
@@ -36,7 +40,9 @@ __all__ = [
     "__version__",
     "detect_limits",
     "diagnose",
+    "load",
     "pool",
+    "prepare_blocks",
     "read_limits",
     "read_table",
     "reclip_test",
@@ -50,6 +56,7 @@ __version__ = "0.1.0"
 # Loaded when first asked for: scikit-learn alone takes most of a second to import.
 _HOMES = {
     "BayesCMC": "declip.estimators",
+    "BlockTable": "declip.blocks",
     "DTrCMC": "declip.estimators",
     "Diagnosis": "declip.diagnostics",
     "EntryKFold": "declip.model_selection",
@@ -58,6 +65,7 @@ _HOMES = {
     "ExactCMC": "declip.estimators",
     "FroCMC": "declip.estimators",
     "Intervals": "declip.intervals",
+    "ModelFileError": "declip.persistence",
     "Pooled": "declip.pooling",
     "ReclipResult": "declip.reclip",
     "Restoration": "declip.restoration",
@@ -65,7 +73,9 @@ _HOMES = {
     "TrCMC": "declip.estimators",
     "detect_limits": "declip.detect",
     "diagnose": "declip.diagnostics",
+    "load": "declip.persistence",
     "pool": "declip.pooling",
+    "prepare_blocks": "declip.blocks",
     "read_limits": "declip.io",
     "read_table": "declip.io",
     "reclip_test": "declip.reclip",

@@ -74,6 +74,20 @@ class Cells:
             upper=upper[is_open],
         )
 
+    def _check_loaded(self) -> None:
+        """Refuse cells that were read from a file and are not sorted, or not in their row."""
+        for ptr, idx, *bounds in (
+            (self.exact_ptr, self.exact_idx, self.value),
+            (self.open_ptr, self.open_idx, self.lower, self.upper),
+        ):
+            types_fit = ptr.dtype == np.int64 and idx.dtype == np.int32
+            fits = len(ptr) == self.n_rows + 1 and ptr[0] == 0 and ptr[-1] == len(idx)
+            sizes_fit = all(b.shape == idx.shape and b.dtype.kind == "f" for b in bounds)
+            if not (types_fit and fits and sizes_fit and np.all(np.diff(ptr) >= 0)):
+                raise ValueError("the cells of a table do not fit together")
+        if np.isnan(self.value).any() or not np.all(self.lower < self.upper):
+            raise ValueError("the bounds of a table are not in order")
+
     @property
     def n_rows(self) -> int:
         """Number of rows."""
@@ -204,9 +218,20 @@ class Intervals:
         cls, cells: Triplets, ceiling: Any = None, floor: Any = None, tol: float = 0.0
     ) -> Intervals:
         """Apply limits to observed cells that were checked already."""
+        # where each row and each column begins, of exact and of open cells
+        check_memory((2, sum(cells.shape)), np.int64, "the table", "leave out its empty rows.")
         lower, upper = apply_limits(cells, ceiling, floor, tol)
         by_row = Cells.from_sorted(cells.shape[0], cells.rows, cells.cols, lower, upper)
         return cls(cells.shape, by_row, cells.row_labels, cells.col_labels)
+
+    def _check_loaded(self) -> None:
+        """Refuse a table that was read from a file and whose cells are not within it."""
+        side, (n_rows, n_cols) = self.by_row, self.shape
+        for idx in (side.exact_idx, side.open_idx):
+            if idx.size and not (idx.min() >= 0 and idx.max() < n_cols):
+                raise ValueError("a cell of a table lies outside of it")
+        if side.n_rows != n_rows:
+            raise ValueError("a table has not the rows of its cells")
 
     @cached_property
     def by_col(self) -> Cells:

@@ -13,6 +13,8 @@ from declip.svd import SVD, balancing_maps
 
 __all__ = ["LowRank"]
 
+_STRIP = 4096  # rows widened to double precision at a time
+
 
 @dataclass(frozen=True, eq=False)
 class LowRank:
@@ -41,6 +43,12 @@ class LowRank:
     def __post_init__(self) -> None:
         for name in ("A", "B"):  # the kernels read rows
             object.__setattr__(self, name, np.ascontiguousarray(getattr(self, name)))
+
+    def _check_loaded(self) -> None:
+        """Refuse factors that were read from a file and are not those of a matrix."""
+        same = self.A.dtype == self.B.dtype and self.A.shape[1:] == self.B.shape[1:]
+        if not (same and self.A.ndim == 2 and self.A.dtype.kind == "f" and self.rank >= 0):
+            raise ValueError("two factors do not fit together")
 
     @classmethod
     def from_svd(cls, found: SVD, dtype: Any = np.float64) -> LowRank:
@@ -141,10 +149,11 @@ class LowRank:
 
     def toward(self, other: LowRank, t: float) -> LowRank:
         """Return the point self + t (other - self) of the factors."""
-        step = self.A.dtype.type(t)
-        return replace(
-            self, A=self.A + step * (other.A - self.A), B=self.B + step * (other.B - self.B)
-        )
+        A, B = other.A - self.A, other.B - self.B
+        for step, origin in ((A, self.A), (B, self.B)):
+            step *= step.dtype.type(t)
+            step += origin
+        return replace(self, A=A, B=B)
 
     def astype(self, dtype: Any) -> LowRank:
         """Return the same matrix with factors of another floating type."""
@@ -152,13 +161,14 @@ class LowRank:
 
     def penalty(self, alpha: float, alpha_bias: float | None = None) -> float:
         """Return alpha / 2 (|P|^2 + |Q|^2) + alpha_bias / 2 (|b|^2 + |c|^2)."""
-        offsets = sum(float(np.dot(o, o)) for o in (self.row_offset, self.col_offset))
         strength = alpha if alpha_bias is None else alpha_bias
-        return 0.5 * (alpha * (self.squared_norm() - offsets) + strength * offsets)
+        # Offsets are in the unit of the data, factors in its root: neither may drown the other.
+        offsets = _square(self.row_offset) + _square(self.col_offset)
+        return 0.5 * (alpha * (_square(self.P) + _square(self.Q)) + strength * offsets)
 
     def squared_norm(self) -> float:
         """Return |A|^2 + |B|^2, offsets included."""
-        return float(sum(np.einsum("ij,ij->", F, F, dtype=np.float64) for F in (self.A, self.B)))
+        return _square(self.A) + _square(self.B)
 
     def predict(
         self, rows: NDArray[np.int32], cols: NDArray[np.int32], threads: int = 1
@@ -184,8 +194,14 @@ class LowRank:
         return x
 
 
+def _square(F: NDArray) -> float:
+    strips = (F[i : i + _STRIP].astype(np.float64) for i in range(0, len(F), _STRIP))
+    return sum(float(np.vdot(strip, strip)) for strip in strips)
+
+
 def _apply(A: NDArray, M: NDArray, bias: bool) -> NDArray:
+    if not bias:
+        return A @ M.astype(A.dtype)
     out = A.copy()
-    k = A.shape[1] - bias
-    out[:, :k] = A[:, :k] @ M.astype(A.dtype)
+    np.matmul(A[:, :-1], M.astype(A.dtype), out=out[:, :-1])
     return out

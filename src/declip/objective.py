@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from declip import kernels
 from declip.intervals import Intervals
 from declip.kernels import interval_loss, residuals
 from declip.lowrank import LowRank
@@ -76,7 +77,7 @@ def total_loss(intervals: Intervals, model: LowRank, scale: float = 0.0, threads
     """Return the loss of all observed cells."""
     design, offset = model.seen_from_rows()
     side = intervals.by_row
-    return residuals(side, model.A, design, offset, scale=scale, threads=threads)[0]
+    return kernels.total_loss(side, model.A, design, offset, scale=scale, threads=threads)
 
 
 class Gradient(NamedTuple):
@@ -111,13 +112,18 @@ def gradient(
     return Gradient(
         loss,
         *(
-            sparse.csr_array((data.astype(dtype, copy=False), idx, ptr), shape=shape)
+            sparse.csr_array((data.astype(dtype, copy=False), idx, _narrow(ptr)), shape=shape)
             for data, idx, ptr in (
                 (exact, side.exact_idx, side.exact_ptr),
                 (open_, side.open_idx, side.open_ptr),
             )
         ),
     )
+
+
+def _narrow(ptr: NDArray[np.int64]) -> NDArray:
+    """Return row pointers as int32 where they fit: SciPy copies int32 columns to match int64."""
+    return ptr.astype(np.int32) if ptr[-1] <= np.iinfo(np.int32).max else ptr
 
 
 @dataclass(frozen=True)

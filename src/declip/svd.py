@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from concurrent.futures import Future
+from threading import Thread, current_thread, main_thread
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,8 +16,10 @@ __all__ = [
     "SparsePlusLowRank",
     "balancing_maps",
     "leading",
+    "maps_of_roots",
     "operator_norm",
     "product_svd",
+    "root",
     "shrink",
     "trace_norm",
     "truncated_svd",
@@ -24,9 +28,15 @@ __all__ = [
 
 _EXACT_UP_TO = 128  # smaller side up to which a full SVD is as quick as anything
 _DENSE_UP_TO = 4_000_000  # cells up to which a matrix is worked on as a dense one
+_NARROW = (
+    8,
+    500,
+)  # times fewer triplets than the smaller side, from this on: power steps are quicker
 _POWER_STEPS = 2  # passes of a warm-started subspace iteration
 _COLD_STEPS = 5  # and of one that starts at random
+_LONG_FROM = 512  # smaller side from which LAPACK takes a good part of a second
 _SPARE = 8  # directions carried beyond those that are asked for
+_STRIP = 4096  # rows widened to double precision at a time
 
 
 class SVD(NamedTuple):
@@ -66,27 +76,35 @@ class SparsePlusLowRank(LinearOperator):
 def balancing_maps(P: NDArray, Q: NDArray) -> tuple[NDArray, NDArray, NDArray]:
     """Return (S, M, N) such that P M and Q N are U sqrt(S) and V sqrt(S), with P Q^T = U S V^T.
 
-    With R_P^T R_P = P^T P, R_Q likewise, and R_P R_Q^T = U' S V'^T: M = R_Q^T V' S^-1/2,
-    N = R_P^T U' S^-1/2. Directions without weight (S = 0) are mapped to zero.
+    Directions without weight (S = 0) are mapped to zero.
     """
-    R_P, R_Q = _root(P), _root(Q)
+    return maps_of_roots(root(P), root(Q))
+
+
+def maps_of_roots(R_P: NDArray, R_Q: NDArray) -> tuple[NDArray, NDArray, NDArray]:
+    """Return the balancing maps of factors that are known by their roots.
+
+    With R_P^T R_P = P^T P, R_Q likewise, and R_P R_Q^T = U' S V'^T: M = R_Q^T V' S^-1/2,
+    N = R_P^T U' S^-1/2.
+    """
     U, S, Vt = np.linalg.svd(R_P @ R_Q.T, full_matrices=False)
     kept = S > S[:1] * 1e-13
     weight = np.zeros_like(S)
     weight[kept] = S[kept] ** -0.5
-    missing = P.shape[1] - len(S)  # more factors than rows or columns
+    missing = R_P.shape[1] - len(S)  # more factors than rows or columns
     M, N = (
         np.pad(F, ((0, 0), (0, missing))) for F in (R_Q.T @ (Vt.T * weight), R_P.T @ (U * weight))
     )
     return np.pad(np.where(kept, S, 0.0), (0, missing)), M, N
 
 
-def _root(F: NDArray) -> NDArray:
+def root(F: NDArray) -> NDArray:
     """Return R with R^T R = F^T F, to the precision of F."""
     if F.dtype == np.float64 or len(F) < F.shape[1]:
         return np.asarray(np.linalg.qr(F.astype(np.float64), mode="r"))
-    wide = F.astype(np.float64)
-    squares, V = np.linalg.eigh(wide.T @ wide)  # errs by 1e-16 of the largest square: 1e-8 of F
+    strips = (F[i : i + _STRIP].astype(np.float64) for i in range(0, len(F), _STRIP))
+    # The squares err by 1e-16 of the largest: 1e-8 of F.
+    squares, V = np.linalg.eigh(sum(strip.T @ strip for strip in strips))
     return np.sqrt(np.maximum(squares, 0.0))[:, None] * V.T
 
 
@@ -103,7 +121,7 @@ def truncated_svd(A: Any, k: int, random_state: Any = None, tol: float = 0.0) ->
 
     The relative error of the squared singular values is at most ``tol``, 0 being rounding.
     """
-    if min(A.shape) <= max(_EXACT_UP_TO, k):
+    if min(A.shape) <= k or (min(A.shape) <= _EXACT_UP_TO and worked_on_densely(A.shape)):
         return _dense_svd(_to_dense(A), k)
     rng = np.random.default_rng(random_state)
     size = float(np.abs(A @ rng.standard_normal((A.shape[1], 1))).max())
@@ -147,6 +165,12 @@ def worked_on_densely(shape: tuple[int, int]) -> bool:
     return shape[0] * shape[1] <= _DENSE_UP_TO
 
 
+def _is_narrow(shape: tuple[int, int], k: int | None) -> bool:
+    """Return whether k triplets are so few that a dense decomposition would be wasteful."""
+    times, side = _NARROW
+    return k is not None and min(shape) >= side and times * k < min(shape)
+
+
 def shrink(
     A: Any,
     threshold: float,
@@ -156,9 +180,9 @@ def shrink(
 ) -> SVD:
     """Return the singular triplets above a threshold, lowered by it: the prox of the trace norm.
 
-    Small matrices are done densely. For large ones the subspace is found by a few power steps from
-    ``warm`` (n_cols x r, usually the last result), widened until a singular value falls below the
-    threshold.
+    Small matrices are done densely. For large ones, and for few triplets, the subspace is found by
+    a few power steps from ``warm`` (n_cols x r, usually the last result), widened until a singular
+    value falls below the threshold.
 
     Parameters
     ----------
@@ -174,7 +198,7 @@ def shrink(
         Power steps from ``warm``.
     """
     most = min(*A.shape, max_rank or min(A.shape))
-    if worked_on_densely(A.shape):
+    if worked_on_densely(A.shape) and not _is_narrow(A.shape, max_rank):
         found = _above(_to_dense(A), threshold)
     else:
         found = _subspace_above(A, threshold, warm, most, warm_steps)
@@ -188,9 +212,10 @@ def leading(
 ) -> SVD:
     """Return the k leading singular triplets: all by default and for a small matrix.
 
-    A large one is approximated by a few power steps from ``warm``.
+    A large one, and one of which few are asked for, is approximated by a few power steps from
+    ``warm``.
     """
-    if worked_on_densely(A.shape):
+    if worked_on_densely(A.shape) and not _is_narrow(A.shape, k):
         return _gram_svd(_to_dense(A), 1e-7)
     V = np.empty((A.shape[1], 0)) if warm is None else warm
     width = min((k or min(A.shape)) + _SPARE, *A.shape)
@@ -201,8 +226,28 @@ def leading(
 
 
 def _dense_svd(A: NDArray, k: int) -> SVD:
-    U, S, Vt = np.linalg.svd(A, full_matrices=False)
+    U, S, Vt = _aside(lambda: np.linalg.svd(A, full_matrices=False), A.shape)
     return SVD(U[:, :k], S[:k], Vt[:k].T)
+
+
+def _aside(work: Callable[[], Any], shape: tuple[int, ...]) -> Any:
+    """Return the result of LAPACK, of large matrices from a thread, so that Ctrl-C need not wait.
+
+    An interrupted call is left to end by itself: it writes to nothing that anyone still reads. The
+    interpreter waits for it before it exits, since LAPACK must not run while memory is taken down.
+    """
+    if min(shape) < _LONG_FROM or current_thread() is not main_thread():
+        return work()
+    result: Future = Future()
+
+    def run() -> None:
+        try:
+            result.set_result(work())
+        except BaseException as error:
+            result.set_exception(error)
+
+    Thread(target=run, daemon=False).start()
+    return result.result()
 
 
 def _above(A: NDArray, threshold: float) -> SVD:
@@ -228,7 +273,7 @@ def _gram_svd(A: NDArray, share: float) -> SVD:
         U, S, V = _dense_svd(A, len(A))
         k = int((S > share * S[0]).sum())
         return SVD(U[:, :k], S[:k], V[:, :k])
-    squares, U = np.linalg.eigh(A @ A.T)
+    squares, U = _aside(lambda: np.linalg.eigh(A @ A.T), A.shape)
     kept = np.flatnonzero(squares > max(squares[-1], 0.0) * share**2)[::-1]
     U, S = U[:, kept], np.sqrt(squares[kept])
     return SVD(U, S, (A.T @ U) / S)

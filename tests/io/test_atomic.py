@@ -44,6 +44,27 @@ def test_the_new_file_is_seen_only_at_the_end(tmp_path):
     assert path.read_text() == "whole"
 
 
+def test_the_content_is_on_the_disk_before_the_name_and_the_name_before_the_end(
+    tmp_path, monkeypatch
+):
+    steps = []
+    fsync, replace = os.fsync, os.replace
+
+    def synced(descriptor):
+        steps.append(os.readlink(f"/proc/self/fd/{descriptor}"))
+        fsync(descriptor)
+
+    def renamed(source, target):
+        steps.append("rename")
+        replace(source, target)
+
+    monkeypatch.setattr(os, "fsync", synced)
+    monkeypatch.setattr(os, "replace", renamed)
+    with new_file(tmp_path / "t.csv") as temporary:
+        temporary.write_text("whole")
+    assert steps == [str(temporary), "rename", str(tmp_path)]
+
+
 def test_a_table_that_cannot_be_written_leaves_nothing_behind(tmp_path):
     words = np.array([["a", "b"]])
     with pytest.raises(TableFileError, match=r"t\.mtx: cannot be written: .* holds numbers only"):

@@ -128,6 +128,46 @@ def test_instruction_sets_agree(scale):
         assert_allclose(other, results[0], rtol=1e-10, atol=1e-10)
 
 
+@pytest.mark.parametrize("cg_steps", [0, 3])
+@pytest.mark.parametrize("k", [1, 7, 16, 40])
+def test_half_precision_is_the_sweep_over_rounded_factors(k, cg_steps):
+    problem = Problem(5, k, dtype=np.float32)
+    half, _ = problem.sweep(half=True, cg_steps=cg_steps)
+    problem.other = problem.other.astype(np.float16).astype(np.float32)
+    assert_array_equal(half, problem.sweep(cg_steps=cg_steps)[0])
+
+
+def test_double_precision_is_never_halved():
+    problem = Problem(5, 7)
+    assert_array_equal(problem.sweep(half=True)[0], problem.sweep()[0])
+
+
+@pytest.mark.parametrize("cg_steps", [0, 3])
+def test_a_constant_offset_is_an_offset_like_any_other(isa, cg_steps):
+    problem = Problem(6, 9)
+    problem.offset[:] = 1.5
+    got, _ = problem.sweep(cg_steps=cg_steps)
+    shifted = Problem(6, 9)
+    shifted.intervals = Intervals.from_bounds(*(b - 1.5 for b in problem.intervals.to_bounds()))
+    shifted.offset[:] = 0
+    assert_allclose(got, shifted.sweep(cg_steps=cg_steps)[0], rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("n_missing", [0, 1, 20])
+@pytest.mark.parametrize("scale", SCALES)
+def test_nearly_full_rows_equal_the_twin(isa, scale, n_missing):
+    rng = np.random.default_rng(n_missing)
+    problem = Problem(7, 9, n_cols=150, scale=scale)
+    X = rng.normal(size=(6, 150))
+    upper = np.where(rng.random(X.shape) < 0.1, INF, X)
+    missing = rng.random(X.shape) < n_missing / 150
+    X[missing], upper[missing] = -INF, INF
+    problem.intervals = Intervals.from_bounds(X, upper)
+    got, _ = problem.sweep(inner_steps=3)
+    want = [newton_steps(row, p, 3) for row, p in zip(problem.rows, problem.start, strict=True)]
+    assert_allclose(got, want, rtol=1e-8, atol=1e-10)
+
+
 def test_an_unknown_instruction_set_is_refused():
     with pytest.raises(ValueError, match="no such instruction set"):
         kernels.use_isa("abacus")

@@ -9,7 +9,7 @@ from scipy.stats import norm, truncnorm
 from declip.restoration.tails import Tails
 
 INF = np.inf
-CASES = [  # lower, upper, centre, spread, hazard
+CASES = [  # lower, upper, centre, spread, pull
     (1.0, INF, 0.0, 1.0, 1.0),
     (1.0, INF, 0.0, 1.0, 3.0),
     (1.0, INF, 5.0, 0.5, 1.0),
@@ -22,17 +22,17 @@ CASES = [  # lower, upper, centre, spread, hazard
 ]
 
 
-def law(lower, upper, centre, spread, hazard):
+def law(lower, upper, centre, spread, pull):
     arrays = (np.array([x]) for x in (lower, upper, centre, spread))
-    return Tails.of(*arrays).with_hazard(hazard)
+    return Tails.of(*arrays).pulled(np.array([pull]))
 
 
 def density(case, z):
     arrays = (np.full(len(z), x) for x in case[:4])
-    return np.exp(Tails.of(*arrays).with_hazard(case[4]).log_density(z))
+    return np.exp(Tails.of(*arrays).pulled(np.full(len(z), case[4])).log_density(z))
 
 
-def ends(lower, upper, centre, spread, hazard):
+def ends(lower, upper, centre, spread, pull):
     far = max(abs(centre - x) for x in (lower, upper) if np.isfinite(x)) + 12 * spread
     return max(lower, centre - far), min(upper, centre + far)
 
@@ -50,14 +50,14 @@ def test_density_integrates_to_one(case):
 @pytest.mark.parametrize("case", CASES)
 def test_mean_is_the_first_moment_of_the_density(case):
     expected = integral(case, *ends(*case), value=lambda z: z)
-    assert_allclose(law(*case).mean(), expected, atol=1e-3 * case[3])  # 32 nodes
+    assert_allclose(law(*case).mean(), expected, atol=1e-6 * case[3])
 
 
 @pytest.mark.parametrize("case", [c for c in CASES if np.isposinf(c[1])])
 def test_mean_below_a_cap_is_that_of_the_capped_value(case):
     cap = case[0] + 1.3 * case[3]
     expected = integral(case, *ends(*case), value=lambda z: np.minimum(z, cap))
-    assert_allclose(law(*case).mean(np.array([cap])), expected, atol=1e-3 * case[3])
+    assert_allclose(law(*case).mean(np.array([cap])), expected, atol=1e-6 * case[3])
 
 
 @pytest.mark.parametrize("case", [c for c in CASES if np.isposinf(c[1])])
@@ -66,11 +66,21 @@ def test_quantile_leaves_the_asked_share_beyond(case):
     assert_allclose(integral(case, case[0], q), 0.9, atol=1e-6)
 
 
-def test_hazard_one_is_the_truncated_normal():
+def test_a_law_that_is_not_drawn_in_is_the_truncated_normal():
     lower = np.array([-1.0, 0.5, 3.0])
     tails = Tails.of(lower, np.full(3, INF), np.zeros(3), np.ones(3))
-    assert_allclose(tails.mean(), truncnorm.mean(lower, INF), atol=1e-3)
+    assert_allclose(tails.mean(), truncnorm.mean(lower, INF), atol=1e-9)
     assert_allclose(tails.surprise(lower + 1), norm.logsf(lower) - norm.logsf(lower + 1))
+
+
+def test_a_pull_divides_the_distances_from_the_limit():
+    plain, pulled = law(1.0, INF, 0.3, 0.8, 1.0), law(1.0, INF, 0.3, 0.8, 4.0)
+    assert_allclose(pulled.mean() - 1, (plain.mean() - 1) / 4)
+    assert_allclose(pulled.quantile(-2.0) - 1, (plain.quantile(-2.0) - 1) / 4)
+
+
+def test_a_range_is_not_drawn_in():
+    assert_allclose(law(1.0, 2.0, 0.3, 0.8, 4.0).mean(), law(1.0, 2.0, 0.3, 0.8, 1.0).mean())
 
 
 def test_a_certain_cell_is_restored_to_its_prediction():

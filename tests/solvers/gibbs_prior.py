@@ -4,6 +4,9 @@ import numpy as np
 from scipy import stats
 
 from declip import Intervals
+from declip.lowrank import LowRank
+from declip.solvers.gibbs.chain import Chain, Table
+from declip.solvers.gibbs.priors import NoiseScales
 
 
 def draw_prior(model, shape, size, rng, near=False):
@@ -40,6 +43,35 @@ def _normal_wishart_rows(size, n, d, rng):
     spread = np.linalg.inv(G).transpose(0, 2, 1)  # spread spread^T = L^-1
     mu = rng.standard_normal((size, 1, d))
     return (rng.standard_normal((size, n, d)) + mu) @ spread.transpose(0, 2, 1)
+
+
+def draw_chain(model, shape, ceiling, seen, rng):
+    """Draw parameters and a table from the prior; return it with a chain that stands at them."""
+    (n, m), k = shape, model.rank
+    if model.noise == "column":
+        A, B = np.zeros((n, k + 1)), 10 * rng.standard_normal((m, k + 1))
+        A[:, :k] = rng.standard_normal((n, k))
+        B[:, :k] = rng.standard_normal((m, k)) / np.sqrt(rng.gamma(2, k / 2, k))
+    else:
+        A, B = (_normal_wishart_rows(1, rows, k + 1, rng)[0] for rows in (n, m))
+    rows, cols, level = np.ones(n), rng.gamma(1, 10, m), 1.0
+    if model.noise == "global":
+        cols[:] = cols[0]
+    elif model.noise == "row+column":
+        level = rng.exponential()
+        rows, cols = rng.gamma(5, 1 / 5, n), rng.gamma(5, 1 / (5 * level), m)
+    weight = rng.gamma(model.df / 2, 2 / model.df, shape) if model.df else np.ones(shape)
+    factors = LowRank(A, B, bias=True)
+    truth = factors.block() + rng.standard_normal(shape) / np.sqrt(np.outer(rows, cols) * weight)
+    table = Table(observe(truth, ceiling, seen))
+    side = table.cells.by_row
+    exact, open_ = (side.exact_rows(), side.exact_idx), (side.open_rows(), side.open_idx)
+    chain = Chain.start(table.cells, model, np.random.SeedSequence(int(rng.integers(2**31))))
+    chain.factors, chain.scales = factors, NoiseScales(model.noise, rows, cols, level)
+    chain.z = truth[open_]
+    if model.df:
+        chain.weights = weight[exact], weight[open_]
+    return table, chain
 
 
 def noise_law(model):

@@ -77,6 +77,19 @@ def test_the_objective_of_single_precision_rises_by_no_more_than_its_rounding():
         assert (np.diff(history) <= 100 * np.finfo(np.float32).eps * history[:-1]).all()
 
 
+@pytest.mark.parametrize("unit", [1e-10, 1e-6, 1.0, 1e6, 1e12])
+def test_half_precision_ends_at_the_objective_of_full_precision(unit):
+    X = unit * low_rank_table(3)
+    intervals = Intervals.from_table(X.clip(max=unit).astype(np.float32), ceiling=unit)
+    rng = np.random.default_rng(0)
+    start = random_start(rng, X.shape, 3, size=np.sqrt(unit)).astype(np.float32)
+    ends = [
+        minimise(intervals, start, 0.1 * unit, half=half, tol=1e-8).history[-1]
+        for half in (False, True)
+    ]
+    assert_allclose(*ends, rtol=1e-4)
+
+
 def test_ceilings_that_defeat_the_active_set_step_do_not_raise_the_objective():
     # The cells (v=0.1, lower=10), (v=-1, lower=-50) of one row, in a table of one row.
     intervals = Intervals.from_bounds(np.array([[10.0, -50.0]]), np.full((1, 2), INF))

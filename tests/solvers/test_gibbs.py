@@ -4,7 +4,13 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import stats
-from tests.solvers.gibbs_prior import draw_prior, noise_law, observe, weighted_answers
+from tests.solvers.gibbs_prior import (
+    draw_chain,
+    draw_prior,
+    noise_law,
+    observe,
+    weighted_answers,
+)
 
 from declip import Intervals
 from declip.solvers.gibbs import Model, effective_sample_size, sample_posterior, split_r_hat
@@ -101,6 +107,51 @@ def test_ranks_of_the_truth_among_the_samples_are_uniform(model):
     p = stats.chisquare(counts, axis=1).pvalue
     # Five quantities: the smallest of five uniform p-values is below 0.002 once in a hundred.
     assert p.min() > 0.002
+
+
+def state(chain):
+    """Return what a chain stands at: of cells, of the noise, and of how cells and noise agree."""
+    x, scale = chain.factors.block(), 1 / np.sqrt(np.outer(chain.scales.rows, chain.scales.cols))
+    return np.array([x[0, 0], x[1, 1], x.mean(), scale[1, 1], scale.mean(), x.std() / scale.mean()])
+
+
+def moved(model, n_cases, n_sweeps, seed):
+    """Return the states of chains that began at parameters from the prior, after some sweeps."""
+    rng, states = np.random.default_rng(seed), []
+    for _ in range(n_cases):
+        seen = rng.random((6, 4)) < 0.9
+        seen[0, 0] = False
+        table, chain = draw_chain(model, seen.shape, 0.5, seen, rng)
+        for _ in range(n_sweeps):
+            chain.sweep(table, threads=1)
+        states.append(state(chain))
+    return np.array(states)
+
+
+def p_values_of_staying(model, n_cases=300, n_sweeps=15):
+    """Return p-values of "sweeps leave the prior as it is": other draws against those moved.
+
+    A draw from the prior and a table from it are a draw from the posterior too. Sweeps that leave
+    the posterior alone leave the law of the parameters alone, however slowly a chain mixes.
+    """
+    still, after = moved(model, 1500, 0, seed=1), moved(model, n_cases, n_sweeps, seed=2)
+    return np.array([stats.ks_2samp(*pair).pvalue for pair in zip(still.T, after.T, strict=True)])
+
+
+@each_model
+def test_sweeps_leave_the_prior_as_it_is(model):
+    # Six quantities: the smallest of six uniform p-values is below 0.002 about once in a hundred.
+    assert p_values_of_staying(model).min() > 0.002
+
+
+@pytest.mark.parametrize(
+    ("model", "wrong"),
+    [(MODELS[2], ("NOISE_RATE", 0.4)), (MODELS[4], ("POOLED_DF", 1.0))],
+    ids=["global", "row+column"],
+)
+def test_sweeps_that_are_wrong_do_not_leave_the_prior_as_it_is(model, wrong, monkeypatch):
+    monkeypatch.setattr(f"declip.solvers.gibbs.priors.{wrong[0]}", wrong[1])
+    assert p_values_of_staying(model).min() < 0.002
 
 
 def test_a_sampler_that_is_wrong_is_found_out_by_the_ranks():

@@ -18,8 +18,8 @@ from typing import Any
 
 import declip
 from declip.io import TableFile, read_table, write_table
-from declip.io.errors import one_line
 from declip.io.formats import KINDS
+from declip.persistence import one_line
 from declip.report import View, write_cells, write_report
 
 __all__ = ["Job", "Jobs", "safe_name"]

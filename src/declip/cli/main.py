@@ -9,7 +9,7 @@ import sys
 import typer
 
 from declip.cli.commands import app
-from declip.io.errors import one_line
+from declip.persistence import one_line
 
 __all__ = ["main"]
 

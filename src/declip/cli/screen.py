@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from declip.io.errors import one_line
+from declip.persistence import one_line
 
 __all__ = ["Screen"]
 

@@ -17,12 +17,12 @@ from declip.diagnostics.limits import limit_concerns, table_limits
 from declip.diagnostics.parts import Matrix
 from declip.diagnostics.tangent import NEGLIGIBLE, Tangent
 from declip.diagnostics.theory import Hidden, Theory, expert_seconds, hidden_cells
-from declip.estimators.base import CompletionEstimator
+from declip.estimators.base import CompletionEstimator, fitted_model
 from declip.intervals import Intervals
 from declip.lowrank import LowRank
 from declip.solvers import Limits
 from declip.svd import SVD, product_svd, truncated_svd
-from declip.validation import check_same_shape, warn_user
+from declip.validation import check_memory, check_same_shape, warn_user
 
 __all__ = ["diagnose"]
 
@@ -108,7 +108,12 @@ def diagnose(
         check_is_fitted(estimator)
         ceiling, floor = estimator.ceiling, estimator.floor
         intervals = estimator._read(table, reset=False)
-        check_same_shape("X", intervals.shape, estimator._model().shape, "the table of the fit")
+        check_same_shape(
+            "X", intervals.shape, fitted_model(estimator).shape, "the table of the fit"
+        )
+    if expert:
+        smaller = min(intervals.shape)
+        check_memory((smaller, smaller), np.float64, "expert=True", "diagnose a part of the table.")
     matrix = None if truth is None else _as_matrix(truth, intervals.shape)
     coverage, limits = Coverage.of(intervals), table_limits(intervals, ceiling, floor)
     seconds = _seconds(coverage, estimator)
@@ -156,7 +161,7 @@ def _as_matrix(truth: Any, shape: tuple[int, int]) -> Matrix:
 
 
 def _seconds(coverage: Coverage, estimator: CompletionEstimator | None) -> float:
-    rank = coverage.largest_rank() if estimator is None else estimator._model().A.shape[1]
+    rank = coverage.largest_rank() if estimator is None else fitted_model(estimator).A.shape[1]
     share = coverage.n_clipped / max(coverage.n_observed, 1)
     return expert_seconds(coverage.shape, min(max(rank, 1), 20), share)
 
@@ -175,7 +180,7 @@ def _theory(
         )
     if truth is None:
         assert estimator is not None
-        matrix: Matrix = _without_offsets(estimator._model())
+        matrix: Matrix = _without_offsets(fitted_model(estimator))
     else:
         matrix = truth
     found = _svd(matrix)

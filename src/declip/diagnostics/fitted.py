@@ -15,7 +15,7 @@ from declip.diagnostics.parts import ErrorParts, Matrix, measure_parts
 from declip.diagnostics.residuals import ResidualChecks, check_residuals
 from declip.diagnostics.tangent import NEGLIGIBLE
 from declip.diagnostics.uncertainty import Uncertainty, measure_uncertainty
-from declip.estimators.base import CompletionEstimator
+from declip.estimators.base import CompletionEstimator, fitted_model
 from declip.intervals import Intervals
 from declip.objective import certificate
 
@@ -89,7 +89,7 @@ def check_fit(
     estimator: CompletionEstimator, intervals: Intervals, truth: Matrix | None = None
 ) -> FittedChecks:
     """Check a fitted estimator against the table that it was fitted to."""
-    model, treated = estimator._model(), intervals.treat(estimator.clipped)
+    model, treated = fitted_model(estimator), intervals.treat(estimator.clipped)
     threads, scale = effective_n_jobs(estimator.n_jobs), float(estimator.scale_)
     limits = table_limits(intervals, estimator.ceiling, estimator.floor)
     penalty = estimator._row_penalty()
@@ -132,7 +132,7 @@ def _optimality(estimator: CompletionEstimator, treated: Intervals, threads: int
     if not hasattr(estimator, "gap_"):
         return Optimality(np.nan, np.nan, converged)
     proof = certificate(
-        *(treated, estimator._model(), estimator.alpha, estimator.scale_),
+        *(treated, fitted_model(estimator), estimator.alpha, estimator.scale_),
         threads=threads,
         alpha_bias=estimator._row_penalty().get("alpha_bias"),
     )

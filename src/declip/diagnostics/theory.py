@@ -27,7 +27,6 @@ from declip.diagnostics.grams import extreme_eigenvalues
 from declip.diagnostics.parts import Matrix, row_blocks
 from declip.diagnostics.tangent import Tangent
 from declip.solvers import Limits
-from declip.validation import check_memory
 
 __all__ = [
     "Hidden",
@@ -232,7 +231,6 @@ def rho_inf_above(tangent: Tangent, hidden: sparse.csr_array) -> float:
     n_1, n_2 = tangent.shape
     if n_2 > n_1:  # fewer operations the other way round
         return rho_inf_above(Tangent(V, U), hidden.T.tocsr())
-    check_memory((n_2, n_2), np.float64, "expert=True", "diagnose a smaller part of the table.")
     q, p_own, q_own = np.abs(V @ V.T), (U**2).sum(axis=1), (V**2).sum(axis=1)
     largest, step = 0.0, max(1, (1 << 23) // max(n_1, n_2))
     for start in range(0, n_1, step):

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from numbers import Integral, Real
+from os import PathLike
+from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
@@ -12,14 +15,14 @@ from scipy import sparse
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin, _fit_context
 from sklearn.callback import CallbackSupportMixin, with_callbacks
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils._param_validation import Interval
+from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 from threadpoolctl import threadpool_limits
 
-from declip import kernels
+from declip import kernels, persistence
 from declip.intervals import Intervals
 from declip.lowrank import LowRank
-from declip.solvers import Solution, solve_rows
+from declip.solvers import NO_BOOKMARK, Bookmark, Solution, solve_rows
 from declip.validation import (
     check_cells,
     check_memory,
@@ -31,7 +34,7 @@ from declip.validation import (
     warn_user,
 )
 
-__all__ = ["SHARED_CONSTRAINTS", "CompletionEstimator", "spectrum"]
+__all__ = ["SHARED_CONSTRAINTS", "CompletionEstimator", "fitted_model", "spectrum"]
 
 SHARED_CONSTRAINTS: dict[str, Any] = {
     "ceiling": "no_validation",
@@ -40,12 +43,16 @@ SHARED_CONSTRAINTS: dict[str, Any] = {
     "tol": [Interval(Real, 0, None, closed="left")],
     "n_jobs": [Integral, None],
     "verbose": ["verbose"],
+    "checkpoint": [str, PathLike, None],
+    "on_interrupt": [StrOptions({"raise", "keep"})],
 }
 
 _SCORE_FOLDS = 5
 _FEWER_ROWS = "transform fewer rows at a time."
 _SINGLE_CELLS = "ask for fewer rows or columns, or for single cells with predict(rows, cols)."
 _USE_FIT = "use fit, then predict(rows, cols) for single cells or reconstruct(rows=, cols=)."
+_NO_MATTER = ("n_jobs", "verbose", "checkpoint", "on_interrupt")  # to the result of a fit
+_FACTORS = ("row_factors_", "components_", "row_offset_", "column_offset_", "scale_")
 _COLUMN_ATTRIBUTES = ("n_features_in_", "feature_names_in_")  # set while a table is read
 
 
@@ -55,11 +62,12 @@ class CompletionEstimator(
     """A fitted low-rank matrix, and the row problem that extends it to new rows.
 
     A subclass implements `_solve`, which fits the cells and returns a `Solution`, and has the
-    parameters ``ceiling``, ``floor``, ``clipped``, ``alpha``, ``n_jobs``, ``max_iter`` and
-    ``verbose``.
+    parameters ``ceiling``, ``floor``, ``clipped``, ``alpha``, ``n_jobs``, ``max_iter``,
+    ``verbose``, ``checkpoint`` and ``on_interrupt``.
     """
 
-    def _solve(self, intervals: Intervals, on_sweep: Any) -> Solution:
+    def _solve(self, intervals: Intervals, **watched: Any) -> Solution:
+        """Fit the cells; ``watched`` is for the solver: ``on_sweep`` and ``bookmark``."""
         raise NotImplementedError
 
     def _most_sweeps(self) -> int:
@@ -151,16 +159,61 @@ class CompletionEstimator(
         treated = self._check_fittable(intervals)
         context = self._init_callback_context(max_subtasks=self._most_sweeps())
         context.call_on_fit_task_begin(estimator=self, X=X, y=y)
+        bookmark, reporter = self._bookmark(treated), _SweepReporter(self, context, X, y)
         # BLAS works on small factors here; its threads would only spin beside ours.
         with threadpool_limits(limits=1, user_api="blas"):
-            solution = self._solve(treated, _SweepReporter(self, context, X, y))
+            solution = self._solve_or_keep(treated, reporter, bookmark)
             fitted = self._fitted(solution) | self._certify(treated, solution)
+        self._check_finite(fitted["objective_"], *(fitted.get(name, 0.0) for name in _FACTORS))
+        if reporter.interrupted:
+            fitted["converged_"] = False
+        else:
+            bookmark.done()
         context.call_on_fit_task_end(
             estimator=self, X=X, y=y, reconstruction_attributes=lambda: fitted
         )
         if not solution.converged and not solution.stopped:
             warn_user(self._not_converged(solution), ConvergenceWarning)
         return fitted
+
+    def _solve_or_keep(
+        self, intervals: Intervals, reporter: _SweepReporter, bookmark: Bookmark
+    ) -> Solution:
+        """Fit the cells; after Ctrl-C, if that was asked for, return what the last sweep left."""
+        try:
+            return self._solve(intervals, on_sweep=reporter, bookmark=bookmark)
+        except KeyboardInterrupt:
+            if reporter.last is None:
+                raise
+            reporter.interrupted = True
+            warn_user(
+                f"{type(self).__name__} was interrupted after {reporter.last.n_iter} sweeps, and "
+                "kept what it had.",
+                ConvergenceWarning,
+            )
+            return replace(reporter.last, stopped=True)
+
+    def _snapshot(self, state: Any) -> Any:
+        """Return the state after a sweep as it will not change any more."""
+        return state
+
+    def _bookmark(self, intervals: Intervals) -> Bookmark:
+        """Return where the state of this fit is kept, with one that was left there."""
+        if self.checkpoint is None:
+            return NO_BOOKMARK
+        begun = {n: v for n, v in self.get_params(deep=False).items() if n not in _NO_MATTER}
+        if begun.get("warm_start"):
+            begun |= {n: v for n, v in vars(self).items() if n.endswith("_")}
+        begun |= {"estimator": type(self).__name__, "table": [intervals.shape, intervals.by_row]}
+        return persistence.Checkpoint(self.checkpoint, begun)
+
+    def _check_finite(self, *found: Any) -> None:
+        """Refuse a fit that holds NaN or infinities: it would fill the table with them."""
+        if not all(np.isfinite(numbers).all() for numbers in found):
+            raise FloatingPointError(
+                f"{type(self).__name__} ran into numbers that are not finite. Rescale the data to "
+                "values near 1, raise alpha or lower n_components; the estimator is as it was."
+            )
 
     def _not_converged(self, solution: Solution) -> str:
         return (
@@ -232,7 +285,9 @@ class CompletionEstimator(
         model = self._model(intervals.shape[0])
         side = intervals.treat(self.clipped).astype(model.A.dtype).by_row
         threads = effective_n_jobs(self.n_jobs)
-        return solve_rows(side, model, scale=self.scale_, threads=threads, **self._row_penalty())
+        solved = solve_rows(side, model, scale=self.scale_, threads=threads, **self._row_penalty())
+        self._check_finite(solved.A)
+        return solved
 
     def transform(self, X: Any) -> NDArray:
         """Restore a table, solving for its rows with the fitted column factors.
@@ -343,6 +398,31 @@ class CompletionEstimator(
             total += kernels.interval_loss(x, lower[hidden], upper[hidden]).value.sum()
         return -float(np.sqrt(2 * total / len(rows)))
 
+    def save(self, path: str | Path, *, overwrite: bool = False) -> Path:
+        """Write the fitted estimator to a file, from which `declip.load` makes it anew.
+
+        Parameters, fitted attributes and what `set_output` was asked for are kept, to the last bit;
+        callbacks are not. The file appears whole or not at all, and holds no pickle.
+
+        Parameters
+        ----------
+        path : str or Path
+            File to come, usually named ``.npz``.
+        overwrite : bool, default=False
+            Whether a file that exists may be replaced.
+        """
+        check_is_fitted(self)
+        return persistence.save(self, path, overwrite=overwrite)
+
+    def _check_loaded(self) -> None:
+        """Refuse a state that was read from a file and in which the parts do not fit together."""
+        self._validate_params()
+        model = self._model()
+        model._check_loaded()
+        shape = len(self.row_offset_), len(self.column_offset_)
+        if model.shape != shape or shape[1] != self.n_features_in_:
+            raise ValueError("factors and offsets are not of one table")
+
     def __sklearn_tags__(self) -> Any:
         """Say that tables may be sparse and have missing cells, and that float32 is kept."""
         tags = super().__sklearn_tags__()
@@ -370,6 +450,17 @@ def fitted_attributes(solution: Solution) -> dict[str, Any]:
     }
 
 
+def fitted_model(estimator: CompletionEstimator) -> Any:
+    """Return what was fitted: a `LowRank`, or the `Posterior` of `BayesCMC`.
+
+    Parameters
+    ----------
+    estimator : CompletionEstimator
+        Fitted; else an error says so.
+    """
+    return estimator._model()
+
+
 def spectrum(model: LowRank) -> dict[str, Any]:
     """Return the singular values of a matrix whose rank was not given, and their number."""
     S = model.balanced()[1]
@@ -385,9 +476,14 @@ class _SweepReporter:
 
     def __init__(self, estimator: CompletionEstimator, context: Any, X: Any, y: Any) -> None:
         self.estimator, self.context, self.X, self.y = estimator, context, X, y
+        self.last: Any = None  # what to keep after Ctrl-C
+        self.interrupted = False
 
     def __call__(self, state: Solution) -> bool:
         estimator = self.estimator
+        if estimator.on_interrupt == "keep":
+            self.last = estimator._snapshot(state)
+        estimator._check_finite(state.history[-1])
         if estimator.verbose and state.n_iter % estimator.verbose == 0:
             print(f"sweep {state.n_iter:4d}: objective {state.history[-1]:.8g}")
         task = self.context.subcontext(task_name="sweep")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from numbers import Integral, Real
+from os import PathLike
 from typing import Any, ClassVar
 
 import numpy as np
@@ -14,7 +15,15 @@ from sklearn.utils.validation import check_is_fitted
 
 from declip.estimators.base import SHARED_CONSTRAINTS, CompletionEstimator
 from declip.intervals import Intervals
-from declip.solvers.gibbs import JUDGED, R_HAT_LIMIT, Model, Posterior, Run, sample_posterior
+from declip.solvers.gibbs import (
+    JUDGED,
+    R_HAT_LIMIT,
+    Model,
+    Posterior,
+    Run,
+    credible_interval,
+    sample_posterior,
+)
 from declip.validation import check_cells, check_memory, check_rank
 
 __all__ = ["BayesCMC"]
@@ -72,6 +81,8 @@ class BayesCMC(CompletionEstimator):
         model are the same.
     verbose : int, default=0
         Print the misfit every so many sweeps.
+    checkpoint, on_interrupt : path or None, {"raise", "keep"}
+        Where to keep the state of a long fit, and what Ctrl-C does, as in `FroCMC`.
 
     Attributes
     ----------
@@ -134,7 +145,7 @@ class BayesCMC(CompletionEstimator):
     """
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
-        **{name: SHARED_CONSTRAINTS[name] for name in ("ceiling", "floor", "n_jobs", "verbose")},
+        **{n: c for n, c in SHARED_CONSTRAINTS.items() if n not in ("max_iter", "tol")},
         "n_components": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
         "n_samples": [Interval(Integral, 1, None, closed="left")],
         "burn_in": [Interval(Integral, 0, None, closed="left")],
@@ -163,6 +174,8 @@ class BayesCMC(CompletionEstimator):
         n_jobs: int | None = None,
         warm_start: bool = False,
         verbose: int = 0,
+        checkpoint: str | PathLike[str] | None = None,
+        on_interrupt: str = "raise",
     ) -> None:
         self.n_components = n_components
         self.ceiling = ceiling
@@ -177,6 +190,8 @@ class BayesCMC(CompletionEstimator):
         self.n_jobs = n_jobs
         self.warm_start = warm_start
         self.verbose = verbose
+        self.checkpoint = checkpoint
+        self.on_interrupt = on_interrupt
 
     def predict(  # type: ignore[override]
         self, rows: Any, cols: ArrayLike | None = None, return_std: bool = False
@@ -233,9 +248,7 @@ class BayesCMC(CompletionEstimator):
         posterior = self._model()
         at = self._cells(rows, cols)
         lower, upper = _bounds_at(self.intervals_, *at)
-        shares = _shares_below(lower, upper, coverage)
-        low, high = (_ends(posterior, at, lower, upper, share) for share in shares)
-        return low, high
+        return credible_interval(posterior, at, lower, upper, coverage)
 
     def probability_above(self, rows: ArrayLike, cols: ArrayLike, threshold: ArrayLike) -> NDArray:
         """Return the posterior probability that the values of cells lie above a threshold.
@@ -284,7 +297,7 @@ class BayesCMC(CompletionEstimator):
             table[rows, cols] = posterior.complete(which, rows, cols, low, high, int(seed))
         return tables
 
-    def _solve(self, intervals: Intervals, on_sweep: Any) -> Run:  # type: ignore[override]
+    def _solve(self, intervals: Intervals, **watched: Any) -> Run:  # type: ignore[override]
         model = self._chosen(intervals)
         samples = (min(self.max_kept, self.chains * self.n_samples), sum(intervals.shape))
         check_memory(
@@ -302,7 +315,7 @@ class BayesCMC(CompletionEstimator):
             seed=seed,
             last=self._last_run(intervals, model),
             threads=effective_n_jobs(self.n_jobs),
-            on_sweep=on_sweep,
+            **watched,
         )
 
     def _chosen(self, intervals: Intervals) -> Model:
@@ -351,6 +364,25 @@ class BayesCMC(CompletionEstimator):
             "converged_": run.converged,
         }
 
+    def _snapshot(self, state: Run) -> Run:
+        return state.fork()
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out the posterior, whose samples the run holds as well."""
+        return {n: part for n, part in super().__getstate__().items() if n != "posterior_"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Take a state, and the posterior from its run."""
+        super().__setstate__(state)
+        if "run_" in state:
+            self.posterior_ = self.run_.posterior
+
+    def _check_loaded(self) -> None:
+        self._validate_params()
+        shapes = {sample.factors.shape for sample in self.posterior_.samples}
+        if {*shapes, self.intervals_.shape} != {(self.intervals_.shape[0], self.n_features_in_)}:
+            raise ValueError("samples and cells are not of one table")
+
     def _not_converged(self, solution: Any) -> str:
         r_hat = solution.r_hat()
         worst = max(JUDGED, key=lambda kind: np.mean(~(r_hat[kind] <= R_HAT_LIMIT)))
@@ -374,8 +406,10 @@ class BayesCMC(CompletionEstimator):
         return self.posterior_
 
     def _solve_new_rows(self, intervals: Intervals) -> Posterior:  # type: ignore[override]
-        seed = self.run_.chains[0].seed
-        return self._model().new_rows(intervals, seed, effective_n_jobs(self.n_jobs))
+        posterior, seed = self._model(), self.run_.chains[0].seed
+        samples = len(posterior.samples), intervals.shape[0], posterior.model.rank + 1
+        check_memory(samples, np.float32, "BayesCMC", "transform fewer rows at a time.")
+        return posterior.new_rows(intervals, seed, effective_n_jobs(self.n_jobs))
 
     def _restored(self, intervals: Intervals, model: Posterior) -> NDArray:  # type: ignore[override]
         side = intervals.by_row
@@ -390,31 +424,6 @@ class BayesCMC(CompletionEstimator):
         self, rows: ArrayLike, cols: ArrayLike
     ) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
         return check_cells(rows, cols, self._model().shape)
-
-
-def _shares_below(
-    lower: NDArray, upper: NDArray, coverage: float
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return the probability below each end of an interval: none beyond the limit of a cell."""
-    tail = 0.5 * (1 - coverage)
-    above_limit = np.isfinite(lower) & np.isinf(upper)
-    below_limit = np.isinf(lower) & np.isfinite(upper)
-    low = np.select([above_limit, below_limit], [0.0, 1 - coverage], tail)
-    return low, np.select([above_limit, below_limit], [coverage, 1.0], 1 - tail)
-
-
-def _ends(
-    posterior: Posterior,
-    cells: tuple[NDArray[np.int32], NDArray[np.int32]],
-    lower: NDArray,
-    upper: NDArray,
-    share: NDArray,
-) -> NDArray[np.float64]:
-    """Return one end of the interval of each cell: a quantile, its limit, or its value."""
-    end = np.where(share < 0.5, lower, upper)
-    asked = (lower < upper) & (share > 0) & (share < 1)
-    end[asked] = posterior.quantile(*(a[asked] for a in (*cells, lower, upper, share)))
-    return end
 
 
 def _bounds_at(

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from numbers import Integral, Real
+from os import PathLike
 from typing import Any, ClassVar
 
+import numpy as np
 from joblib import effective_n_jobs
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from declip.estimators.base import SHARED_CONSTRAINTS, CompletionEstimator, spectrum
 from declip.intervals import Intervals
 from declip.solvers import Limits, Solution, constant_model, subgradient_descent
-from declip.validation import limits_of_all_cells
+from declip.svd import worked_on_densely
+from declip.validation import check_memory, limits_of_all_cells
 
 __all__ = ["DTrCMC"]
 
@@ -52,6 +55,8 @@ class DTrCMC(CompletionEstimator):
         Threads; None is 1, -1 all.
     verbose : int, default=0
         Print the objective every so many steps.
+    checkpoint, on_interrupt : path or None, {"raise", "keep"}
+        Where to keep the state of a long fit, and what Ctrl-C does, as in `FroCMC`.
 
     Attributes
     ----------
@@ -110,6 +115,8 @@ class DTrCMC(CompletionEstimator):
         tol: float = 1e-6,
         n_jobs: int | None = None,
         verbose: int = 0,
+        checkpoint: str | PathLike[str] | None = None,
+        on_interrupt: str = "raise",
     ) -> None:
         self.alpha = alpha
         self.alpha_clipped = alpha_clipped
@@ -123,8 +130,15 @@ class DTrCMC(CompletionEstimator):
         self.tol = tol
         self.n_jobs = n_jobs
         self.verbose = verbose
+        self.checkpoint = checkpoint
+        self.on_interrupt = on_interrupt
 
-    def _solve(self, intervals: Intervals, on_sweep: Any) -> Solution:
+    def _check_shape(self, shape: tuple[int, int]) -> None:
+        if not worked_on_densely(shape):
+            rank = min(self.max_rank or min(shape), *shape)
+            check_memory((sum(shape), rank), np.float32, "DTrCMC", "set a lower max_rank.")
+
+    def _solve(self, intervals: Intervals, **watched: Any) -> Solution:
         limits = limits_of_all_cells(
             self.ceiling, self.floor, intervals.shape, intervals.dtype, intervals.col_labels
         )
@@ -139,7 +153,7 @@ class DTrCMC(CompletionEstimator):
             max_iter=self.max_iter,
             tol=self.tol,
             threads=effective_n_jobs(self.n_jobs),
-            on_sweep=on_sweep,
+            **watched,
         )
 
     def _certify(self, intervals: Intervals, solution: Solution) -> dict[str, Any]:

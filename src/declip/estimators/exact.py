@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from numbers import Integral
+from os import PathLike
 from typing import Any, ClassVar
 
 from sklearn.utils._param_validation import Interval, StrOptions
@@ -40,6 +41,8 @@ class ExactCMC(CompletionEstimator):
         Threads for new rows; None is 1, -1 all.
     verbose : int, default=0
         Print the trace norm every so many iterations.
+    checkpoint, on_interrupt : path or None, {"raise", "keep"}
+        Where to keep the state of a long fit, and what Ctrl-C does, as in `FroCMC`.
 
     Attributes
     ----------
@@ -54,7 +57,7 @@ class ExactCMC(CompletionEstimator):
         Trace norm of a feasible matrix minus a lower bound from duality.
     primal_residual_, dual_residual_ : float
         Distance of the observed cells from their intervals, relative to their size; and how far the
-        spectral norm of the dual point exceeded 1.
+        spectral norm of the dual point exceeded 1. They and the gap are NaN after Ctrl-C.
     converged_ : bool
         Whether gap and primal residual are within ``tol``.
     scale_, row_offset_, column_offset_, mean_, has_offsets_
@@ -94,6 +97,8 @@ class ExactCMC(CompletionEstimator):
         tol: float = 1e-5,
         n_jobs: int | None = None,
         verbose: int = 0,
+        checkpoint: str | PathLike[str] | None = None,
+        on_interrupt: str = "raise",
     ) -> None:
         self.ceiling = ceiling
         self.floor = floor
@@ -103,14 +108,16 @@ class ExactCMC(CompletionEstimator):
         self.tol = tol
         self.n_jobs = n_jobs
         self.verbose = verbose
+        self.checkpoint = checkpoint
+        self.on_interrupt = on_interrupt
 
-    def _solve(self, intervals: Intervals, on_sweep: Any) -> Solution:
+    def _solve(self, intervals: Intervals, **watched: Any) -> Solution:
         return minimum_trace_norm(
             intervals,
             max_rank=self.max_rank,
             max_iter=self.max_iter,
             tol=self.tol,
-            on_sweep=on_sweep,
+            **watched,
         )
 
     def _row_penalty(self) -> dict[str, Any]:

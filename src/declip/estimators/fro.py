@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from numbers import Integral, Real
+from os import PathLike
 from typing import Any, ClassVar
 
 import numpy as np
@@ -10,12 +11,15 @@ from joblib import effective_n_jobs
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from declip.blocks.fitting import check_blocks, fit_here
+from declip.blocks.parts import Terms
+from declip.blocks.table import BlockTable
 from declip.estimators.base import SHARED_CONSTRAINTS, CompletionEstimator
 from declip.intervals import CLIPPED_MODES, Intervals
 from declip.lowrank import LowRank
 from declip.objective import certificate
 from declip.solvers import Solution, minimise, revived, start_model, start_scale
-from declip.validation import check_rank
+from declip.validation import check_memory, check_rank
 
 __all__ = ["FroCMC"]
 
@@ -68,8 +72,20 @@ class FroCMC(CompletionEstimator):
         Threads; None is 1, -1 all. The result does not depend on it.
     warm_start : bool, default=False
         Whether to start from the last fit, if it had the same shape and rank.
+    half_precision : bool, default=False
+        Whether the first sweeps over a table of float32, while they gain much, read the factors of
+        the other side in half precision: faster on large tables. The sweeps that settle the fit
+        are made in full precision.
     verbose : int, default=0
         Print the objective every so many sweeps.
+    checkpoint : path or None, default=None
+        File in which a long fit keeps its state: about once a second, more rarely if it is large.
+        If the process ends before the fit, the same call takes it up there, and the result is that
+        of a fit that was never disturbed, to the last bit. Removed when the fit is complete; the
+        file of another fit is refused. One path serves one fit at a time.
+    on_interrupt : {"raise", "keep"}, default="raise"
+        What Ctrl-C does: end the fit with `KeyboardInterrupt` and leave the estimator as it was, or
+        keep what the last sweep left, with a warning and ``converged_ = False``.
 
     Attributes
     ----------
@@ -91,11 +107,13 @@ class FroCMC(CompletionEstimator):
         The objective at the fit. For "tobit" it is the negative log-likelihood plus
         :math:`\frac{\alpha}{2 \sigma^2} (|P|^2 + |Q|^2)`, minimised over the scale as well.
     history_ : ndarray of shape (n_iter_ + 1,)
-        The objective at the start and after each sweep; it never rises.
+        The objective at the start and after each sweep; it never rises (in half precision, by more
+        than its rounding).
     gap_ : float
         How far the fit can be, at most, above the optimum of the convex problem with the trace norm
         in place of the ridge, in units of `objective_` (for "tobit" at the estimated scale). Near
-        0, the fit is the global optimum; otherwise the rank is too small for that certificate.
+        0, the fit is the global optimum; otherwise the rank is too small for that certificate. NaN
+        for a folder of blocks.
     n_iter_ : int
         Sweeps made.
     converged_ : bool
@@ -112,6 +130,10 @@ class FroCMC(CompletionEstimator):
     limit + spread instead of the square of it, and is perturbed, since the printed one stays at
     rank one; the update of a row is safeguarded by an exact line search, since the printed one can
     raise the objective; the factors are balanced and extrapolated between sweeps.
+
+    `fit` also takes the path of a folder that `prepare_blocks` made, for a table larger than
+    memory: its blocks are then read by memory map, sweep by sweep, under the limits that they were
+    prepared with.
 
     Examples
     --------
@@ -134,6 +156,7 @@ class FroCMC(CompletionEstimator):
         "init": [StrOptions({"random", "svd"})],
         "random_state": ["random_state"],
         "warm_start": ["boolean"],
+        "half_precision": ["boolean"],
     }
 
     def __init__(
@@ -152,7 +175,10 @@ class FroCMC(CompletionEstimator):
         random_state: Any = None,
         n_jobs: int | None = None,
         warm_start: bool = False,
+        half_precision: bool = False,
         verbose: int = 0,
+        checkpoint: str | PathLike[str] | None = None,
+        on_interrupt: str = "raise",
     ) -> None:
         self.n_components = n_components
         self.ceiling = ceiling
@@ -167,9 +193,58 @@ class FroCMC(CompletionEstimator):
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.warm_start = warm_start
+        self.half_precision = half_precision
         self.verbose = verbose
+        self.checkpoint = checkpoint
+        self.on_interrupt = on_interrupt
 
-    def _solve(self, intervals: Intervals, on_sweep: Any) -> Solution:
+    def _read(self, X: Any, *, reset: bool) -> Any:
+        """Return the cells of a table, or open a folder of blocks."""
+        if not isinstance(X, str | PathLike):
+            return super()._read(X, reset=reset)
+        if not reset:
+            raise TypeError("A folder of blocks can be fitted alone: give new rows as a table.")
+        table = BlockTable.open(X)
+        self.n_features_in_ = table.shape[1]
+        self.__dict__.pop("feature_names_in_", None)
+        return table
+
+    def _fit(self, X: Any, y: Any, dense_result: bool = False) -> Any:
+        if dense_result and isinstance(X, str | PathLike):
+            raise TypeError(
+                "A folder of blocks is not restored as a whole: use fit, then predict(rows, cols) "
+                "or reconstruct(rows=, cols=)."
+            )
+        return super()._fit(X, y, dense_result)
+
+    def _check_fittable(self, intervals: Any) -> Any:
+        if not isinstance(intervals, BlockTable):
+            return super()._check_fittable(intervals)
+        self._check_shape(intervals.shape)
+        check_blocks(intervals)
+        if self.init != "random" or self.warm_start:
+            raise ValueError('A folder of blocks is fitted from init="random", not warm_start.')
+        if self.checkpoint is not None:
+            raise ValueError(
+                "A folder of blocks is fitted without checkpoint; declip.dask.FroCMC has one "
+                "(checkpoint_dir)."
+            )
+        return intervals
+
+    def _terms(self) -> Terms:
+        """Return what is minimised over blocks."""
+        alphas = float(self.alpha), None if self.alpha_bias is None else float(self.alpha_bias)
+        threads = effective_n_jobs(self.n_jobs)
+        return Terms(*alphas, bool(self.bias), self.clipped, threads=threads)
+
+    def _rng(self) -> np.random.Generator:
+        seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
+        return np.random.default_rng(seed)
+
+    def _solve(self, intervals: Any, **watched: Any) -> Solution:
+        if isinstance(intervals, BlockTable):
+            how = self._terms(), int(self.n_components), self._rng(), self.max_iter, self.tol
+            return fit_here(intervals, *how, watched["on_sweep"])
         start, scale = self._start(intervals)
         return minimise(
             *(intervals, start, self.alpha),
@@ -178,15 +253,15 @@ class FroCMC(CompletionEstimator):
             max_iter=self.max_iter,
             tol=self.tol,
             threads=effective_n_jobs(self.n_jobs),
-            on_sweep=on_sweep,
+            half=self.half_precision,
+            **watched,
         )
 
     def _start(self, intervals: Intervals) -> tuple[LowRank, float]:
         """Return the start and the scale to begin with."""
         rank = int(self.n_components)
         tobit = self.clipped == "tobit" and intervals.n_open > 0
-        seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
-        rng = np.random.default_rng(seed)
+        rng = self._rng()
         if self.warm_start and hasattr(self, "row_factors_"):
             model = self._model()
             if (model.shape, model.rank, model.bias) == (intervals.shape, rank, self.bias):
@@ -197,7 +272,8 @@ class FroCMC(CompletionEstimator):
         return start, tobit * start_scale(intervals)
 
     def _check_shape(self, shape: tuple[int, int]) -> None:
-        check_rank(self.n_components, shape)
+        rank = check_rank(self.n_components, shape) + self.bias
+        check_memory((sum(shape), rank), np.float32, "FroCMC", "lower n_components.")
 
     def _rank_to_fit(self) -> int:
         return int(self.n_components)
@@ -205,7 +281,9 @@ class FroCMC(CompletionEstimator):
     def _row_penalty(self) -> dict[str, Any]:
         return {"alpha": self.alpha, "alpha_bias": self.alpha_bias}
 
-    def _certify(self, intervals: Intervals, solution: Solution) -> dict[str, Any]:
+    def _certify(self, intervals: Any, solution: Solution) -> dict[str, Any]:
+        if isinstance(intervals, BlockTable):
+            return {"singular_values_": solution.proof, "gap_": float("nan")}
         singular_values = solution.model.balanced()[1]
         proof = certificate(
             *(intervals, solution.model, self.alpha, solution.scale),

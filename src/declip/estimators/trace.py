@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from copy import copy
 from numbers import Integral, Real
+from os import PathLike
 from typing import Any, ClassVar
 
 import numpy as np
@@ -58,6 +59,8 @@ class TrCMC(CompletionEstimator):
         Whether to start from the last fit, if it had the same shape.
     verbose : int, default=0
         Print the objective every so many iterations.
+    checkpoint, on_interrupt : path or None, {"raise", "keep"}
+        Where to keep the state of a long fit, and what Ctrl-C does, as in `FroCMC`.
 
     Attributes
     ----------
@@ -121,6 +124,8 @@ class TrCMC(CompletionEstimator):
         n_jobs: int | None = None,
         warm_start: bool = False,
         verbose: int = 0,
+        checkpoint: str | PathLike[str] | None = None,
+        on_interrupt: str = "raise",
     ) -> None:
         self.alpha = alpha
         self.ceiling = ceiling
@@ -133,8 +138,10 @@ class TrCMC(CompletionEstimator):
         self.n_jobs = n_jobs
         self.warm_start = warm_start
         self.verbose = verbose
+        self.checkpoint = checkpoint
+        self.on_interrupt = on_interrupt
 
-    def _solve(self, intervals: Intervals, on_sweep: Any) -> Solution:
+    def _solve(self, intervals: Intervals, **watched: Any) -> Solution:
         start, scale = self._start(intervals)
         how = {
             "scale": scale,
@@ -142,7 +149,7 @@ class TrCMC(CompletionEstimator):
             "max_iter": self.max_iter,
             "tol": self.tol,
             "threads": effective_n_jobs(self.n_jobs),
-            "on_sweep": on_sweep,
+            **watched,
         }
         small = intervals.shape[0] * intervals.shape[1] <= _PROXIMAL_UP_TO
         if self.solver == "factored" or (self.solver == "auto" and not small):

@@ -9,12 +9,14 @@ from typing import Any
 
 from polars.exceptions import PanicException, PolarsError
 
+from declip.persistence import FileError, one_line
+
 __all__ = ["TableFileError", "about_file", "shown"]
 
 _LONGEST = 60  # characters of a cell or of a foreign message that are quoted
 
 
-class TableFileError(ValueError):
+class TableFileError(FileError):
     """A file cannot be read as a table, or a table cannot be written to it.
 
     The message is one line that names the file and, where there is one, the line and the column.
@@ -43,17 +45,11 @@ class TableFileError(ValueError):
         self, path: Path | str, message: str, place: str | None = None, column: str | None = None
     ) -> None:
         where = [
-            one_line(str(path)),
             *([place] if place else []),
             *([f"column {shown(column)}"] if column is not None else []),
         ]
-        super().__init__(f"{', '.join(where)}: {one_line(message)}")
-        self.path, self.place, self.column = Path(path), place, column
-
-
-def one_line(text: str) -> str:
-    """Return a text without line breaks and other characters that a terminal would obey."""
-    return "".join(c if c.isprintable() else " " for c in " ".join(text.split()))
+        super().__init__(path, message, *where)
+        self.place, self.column = place, column
 
 
 def shown(cell: Any) -> str:
@@ -70,7 +66,8 @@ def about_file(path: Path, what: str) -> Iterator[None]:
     except TableFileError:
         raise
     except MemoryError as error:
-        raise TableFileError(path, f"{what}: there is too little memory for it") from error
+        figure = one_line(str(error)) or "there is too little memory for it"
+        raise TableFileError(path, f"{what}: {figure}") from error
     except OSError as error:
         raise TableFileError(path, f"{what}: {error.strerror or error}") from error
     except (PolarsError, PanicException, Exception) as error:

@@ -139,6 +139,7 @@ def dense(values: Any) -> NDArray:
     """Return a dense table; cells that a sparse one does not store are NaN."""
     if not sparse.issparse(values):
         return values
+    check_memory(values.shape, np.float64, "the table", "write it as a long one, or as npz")
     table = np.full(values.shape, np.nan)
     table[values.row, values.col] = values.data
     return table

@@ -24,8 +24,12 @@ __all__ = [
     "half_sweep",
     "interval_loss",
     "isa_names",
+    "newton_solve",
+    "newton_sums",
     "predict",
     "residuals",
+    "step_trial",
+    "total_loss",
     "truncated_normals",
     "use_isa",
 ]
@@ -87,6 +91,7 @@ def half_sweep(
     inner_steps: int = 1,
     cg_steps: int = 0,
     inner_tol: float = 1e-12,
+    half: bool = False,
     threads: int = 1,
 ) -> float:
     """Lower the objective of every row of ``own``, in place, with ``other`` fixed.
@@ -96,13 +101,17 @@ def half_sweep(
     Cholesky, or by ``cg_steps`` conjugate gradient steps if that is positive). The objective of no
     row ever rises.
 
+    With ``half``, ``other`` is rounded to half precision on the way in: half the memory to fetch at
+    random. Double precision is never halved, nor anything on a processor that cannot.
+
     Returns
     -------
     float
         The loss of all cells after the sweep, without the ridge.
     """
     return _kernels.half_sweep(
-        *_arrays(side), own, other, offset, ridge, scale, inner_steps, cg_steps, inner_tol, threads
+        *(*_arrays(side), own, other, offset, ridge, scale, inner_steps, cg_steps),
+        *(inner_tol, half, threads),
     )
 
 
@@ -119,6 +128,76 @@ def residuals(
     exact, open_ = np.empty_like(side.value), np.empty_like(side.lower)
     loss = _kernels.residuals(*_arrays(side), own, other, offset, scale, exact, open_, threads)
     return loss, exact, open_
+
+
+def total_loss(
+    side: Side,
+    own: Floats,
+    other: Floats,
+    offset: Floats,
+    *,
+    scale: float = 0.0,
+    threads: int = 1,
+) -> float:
+    """Return the loss of all cells; nothing is stored for a cell."""
+    none = np.empty(0, own.dtype)
+    return _kernels.residuals(*_arrays(side), own, other, offset, scale, none, none, threads)
+
+
+def newton_sums(
+    side: Side,
+    own: Floats,
+    other: Floats,
+    offset: Floats,
+    *,
+    scale: float = 0.0,
+    threads: int = 1,
+) -> Floats:
+    """Return what the cells of a block add to the Newton step of every row of ``own``.
+
+    For row i at p = own[i], over its cells here: the upper triangle of ``H = sum(curvature * q
+    q^T)``, row by row, then ``g = sum(gradient * q)``, with ``q = other[j]``. The sums of several
+    blocks, added up, go to `newton_solve`.
+    """
+    k = own.shape[1]
+    out = np.empty((len(own), k * (k + 3) // 2), own.dtype)
+    _kernels.newton_sums(*_arrays(side), own, other, offset, scale, out, threads)
+    return out
+
+
+def newton_solve(
+    sums: Floats, own: Floats, ridge: Floats, *, threads: int = 1
+) -> tuple[Floats, NDArray[np.float64]]:
+    """Return the Newton step ``-(H + R)^-1 (g + R p)`` of every row, and its slope.
+
+    ``R = diag(ridge)``, and the slope is the derivative of the objective of the row along the step:
+    negative, or 0 where there is nothing to gain. A row of which no cell counts goes to 0.
+    """
+    step, slope = np.empty_like(own), np.empty(len(own))
+    _kernels.newton_solve(sums, own, ridge, step, slope, threads)
+    return step, slope
+
+
+def step_trial(
+    side: Side,
+    own: Floats,
+    step: Floats,
+    other: Floats,
+    offset: Floats,
+    lengths: NDArray[np.float64],
+    *,
+    scale: float = 0.0,
+    threads: int = 1,
+) -> NDArray[np.float64]:
+    """Return what a step of every row does to its open cells in a block.
+
+    For row i, with ``dx = other[j] @ step[i]``, over its open cells: ``sum(gradient * dx)``,
+    ``sum(curvature * dx**2)``, ``sum(dx**2)``, and for each of the ``lengths`` t the change of the
+    loss from ``own[i]`` to ``own[i] + t * step[i]``.
+    """
+    out = np.empty((len(own), 3 + len(lengths)))
+    _kernels.step_trial(*_arrays(side), own, step, other, offset, scale, lengths, out, threads)
+    return out
 
 
 def predict(

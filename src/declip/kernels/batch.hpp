@@ -2,6 +2,8 @@
 // independent work to fill a processor one by one.
 #pragma once
 
+#include <limits>
+
 #include "vec.hpp"
 
 namespace {
@@ -48,11 +50,13 @@ class BatchedCholesky {
         }
     }
 
-    // Element (i, j) of L matrices as one vector.
+    // Element (i, j) of L matrices as one vector. The diagonal grows by a share of itself, which keeps matrices
+    // of low rank positive whatever the units of their rows, and by the jitter where it is next to nothing.
     void interleave(const T* const* H, const T* jitter, const T* const* b) {
+        constexpr T grown = 1 + 8 * std::numeric_limits<T>::epsilon();
         for (int i = 0; i < ld_; ++i) {
             Vec<T> v;
-            for (int l = 0; l < L; ++l) v[l] = H[l][i * ld_ + i] + jitter[l];
+            for (int l = 0; l < L; ++l) v[l] = grown * H[l][i * ld_ + i] + jitter[l];
             store(at(i, i), v);
             for (int j = i + 1; j < ld_; ++j) {
                 for (int l = 0; l < L; ++l) v[l] = H[l][i * ld_ + j];

@@ -1,5 +1,6 @@
 // Compiled once for each instruction set (DECLIP_ISA); everything it includes has internal linkage.
 #include "gibbs.hpp"
+#include "partial.hpp"
 #include "sweep.hpp"
 
 #define DECLIP_JOIN_(a, b) a##b
@@ -10,7 +11,9 @@
 extern const IsaKernels DECLIP_JOIN(kernels_, DECLIP_ISA);
 const IsaKernels DECLIP_JOIN(kernels_, DECLIP_ISA) = {
     DECLIP_TEXT(DECLIP_ISA),
-    {SweepImpl<float>::padded, SweepImpl<float>::rows, SweepImpl<float>::residuals},
-    {SweepImpl<double>::padded, SweepImpl<double>::rows, SweepImpl<double>::residuals},
+    {SweepImpl<float>::padded, SweepImpl<float>::narrow(), SweepImpl<float>::worker, SweepImpl<float>::residuals, PartialImpl<float>::sums,
+     PartialImpl<float>::trial, PartialImpl<float>::solve},
+    {SweepImpl<double>::padded, SweepImpl<double>::narrow(), SweepImpl<double>::worker, SweepImpl<double>::residuals, PartialImpl<double>::sums,
+     PartialImpl<double>::trial, PartialImpl<double>::solve},
     draw_rows,
 };

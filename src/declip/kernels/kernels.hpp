@@ -31,22 +31,39 @@ struct CellsView {
 template <class T>
 struct Problem {
     const T* other;
-    const T* offset;
+    const uint16_t* half;  // the same in half precision; where it is given, other is not read
+    const T* offset;       // of the columns, or null: all are `shift`
+    T shift;
     const T* ridge;
-    int ld;            // padded number of factors
-    int k;             // number of factors
-    double scale;      // 0: hinge, > 0: tobit
-    int inner_steps;   // Newton steps a row at most
-    int cg_steps;      // 0: Cholesky
-    double inner_tol;  // stop when a step can gain less than this share of the row's objective
+    int64_t n_other;       // rows of other
+    bool nearly_full;      // most cells are exact: what is not costs less to count
+    int ld;                // padded number of factors
+    int k;                 // number of factors
+    double scale;          // 0: hinge, > 0: tobit
+    int inner_steps;       // Newton steps a row at most
+    int cg_steps;          // 0: Cholesky
+    double inner_tol;      // stop when a step can gain less than this share of the row's objective
+};
+
+// Lowers the objective of rows, one chunk after the other, in scratch of its own: one for each thread.
+struct RowWorker {
+    virtual double rows(int64_t begin, int64_t end) = 0;  // returns the loss of their cells, without the ridge
+    virtual ~RowWorker() {}
 };
 
 template <class T>
 struct Kernels {
     int (*padded)(int k);
-    double (*sweep_rows)(const Problem<T>&, const CellsView<T>&, T* own, int k, int64_t begin, int64_t end);
+    void (*narrow)(const T* row, int ld, uint16_t* out);  // null where the processor has no half precision
+    RowWorker* (*sweep_worker)(const Problem<T>&, const CellsView<T>&, T* own);
     double (*residual_rows)(const Problem<T>&, const CellsView<T>&, const T* own, int k, int64_t begin,
                             int64_t end, T* exact_out, T* open_out);
+    // A Newton step in parts (see partial.hpp).
+    double (*newton_sums)(const Problem<T>&, const CellsView<T>&, const T* own, int64_t begin, int64_t end, T* out);
+    double (*step_trial)(const Problem<T>&, const CellsView<T>&, const T* own, const T* step, const double* lengths,
+                         int n_lengths, int64_t begin, int64_t end, double* out);
+    double (*newton_solve)(const T* sums, const T* own, const T* ridge, int k, int ld, int64_t begin, int64_t end,
+                           T* step, double* slope);
 };
 
 // The rows of one side to draw anew, given the other side's factors, padded to ld columns (see gibbs.hpp).

@@ -71,6 +71,7 @@ const Kernels<T>& kernels() {
 }
 
 constexpr size_t kHugePage = 1 << 21;
+constexpr double kNearlyFull = 0.6;      // share of exact cells
 constexpr int64_t kChunkWork = 1 << 14;  // cells: some milliseconds
 
 template <class T>
@@ -94,33 +95,54 @@ CellsView<T> view(In<int64_t> exact_ptr, In<int32_t> exact_idx, In<T> value, In<
             lower.data(), upper.data()};
 }
 
-// The other side's factors and the ridge, padded with zeros (the ridge with ones, so that H stays regular).
+// Room for rows that are read at random: in huge pages, if it is large.
+template <class T>
+std::unique_ptr<T[], decltype(&std::free)> room_for(size_t n) {
+    const size_t page = sizeof(T) * n < 2 * kHugePage ? 64 : kHugePage;
+    const size_t bytes = (sizeof(T) * n / page + 1) * page;
+    std::unique_ptr<T[], decltype(&std::free)> room(static_cast<T*>(std::aligned_alloc(page, bytes)), &std::free);
+    if (!room) throw std::bad_alloc();
+#ifdef MADV_HUGEPAGE
+    if (page == kHugePage) madvise(room.get(), bytes, MADV_HUGEPAGE);
+#endif
+    return room;
+}
+
+// The other side's factors and the ridge, padded with zeros (the ridge with ones, so that H stays regular). In half
+// precision, if that is asked for and the processor has it.
 template <class T>
 struct Padded {
     std::unique_ptr<T[], decltype(&std::free)> other{nullptr, &std::free};
+    std::unique_ptr<uint16_t[], decltype(&std::free)> half{nullptr, &std::free};
     std::vector<T> ridge;
-    Padded(Matrix<T> factors, const T* ridge_in, int ld) : ridge(ld, T(1)) {
+    Padded(Matrix<T> factors, const T* ridge_in, int ld, bool as_half = false) : ridge(ld, T(1)) {
         const size_t n = factors.shape(0), k = factors.shape(1);
-        const size_t page = sizeof(T) * n * ld < 2 * kHugePage ? 64 : kHugePage;
-        const size_t bytes = (sizeof(T) * n * ld / page + 1) * page;
-        other.reset(static_cast<T*>(std::aligned_alloc(page, bytes)));
-        if (!other) throw std::bad_alloc();
-#ifdef MADV_HUGEPAGE
-        if (page == kHugePage) madvise(other.get(), bytes, MADV_HUGEPAGE);  // rows are read at random
-#endif
+        const bool narrow = as_half && kernels<T>().narrow != nullptr;
+        if (narrow) half = room_for<uint16_t>(n * ld);
+        else other = room_for<T>(n * ld);
+        std::vector<T> one(ld, T(0));
         for (size_t j = 0; j < n; ++j) {
-            T* row = other.get() + j * ld;
+            T* const row = narrow ? one.data() : other.get() + j * ld;
             std::memcpy(row, factors.data() + j * k, sizeof(T) * k);
             std::memset(row + k, 0, sizeof(T) * (ld - k));
+            if (narrow) kernels<T>().narrow(row, ld, half.get() + j * ld);
         }
         if (ridge_in) std::copy(ridge_in, ridge_in + k, ridge.begin());
     }
 };
 
+// The offsets, or null if they are all the same: then none need be fetched.
+template <class T>
+const T* unless_constant(In<T> offset) {
+    const T* const first = offset.data();
+    const T* const end = first + offset.shape(0);
+    return std::all_of(first, end, [&](T x) { return x == *first; }) ? nullptr : first;
+}
+
 template <class T>
 double half_sweep(In<int64_t> exact_ptr, In<int32_t> exact_idx, In<T> value, In<int64_t> open_ptr,
                   In<int32_t> open_idx, In<T> lower, In<T> upper, OutMatrix<T> own, Matrix<T> other,
-                  In<T> offset, In<T> ridge, double scale, int inner_steps, int cg_steps, double inner_tol,
+                  In<T> offset, In<T> ridge, double scale, int inner_steps, int cg_steps, double inner_tol, bool half,
                   int threads) {
     const CellsView<T> cells = view<T>(exact_ptr, exact_idx, value, open_ptr, open_idx, lower, upper);
     const int k = static_cast<int>(other.shape(1));
@@ -129,12 +151,23 @@ double half_sweep(In<int64_t> exact_ptr, In<int32_t> exact_idx, In<T> value, In<
             "factor shapes disagree");
     const nb::gil_scoped_release release;
     const int ld = kernels<T>().padded(k);
-    const Padded<T> padded(other, ridge.data(), ld);
-    const Problem<T> problem{padded.other.get(), offset.data(), padded.ridge.data(), ld, k, scale,
-                             inner_steps,        cg_steps,      inner_tol};
-    return over_chunks(chunks_of(cells, k), threads, [&](int64_t begin, int64_t end) {
-        return kernels<T>().sweep_rows(problem, cells, own.data(), k, begin, end);
+    const Padded<T> padded(other, ridge.data(), ld, half);
+    const T shift = offset.shape(0) > 0 ? *offset.data() : T(0);
+    const int64_t n_other = other.shape(0);
+    const bool nearly_full = value.shape(0) > kNearlyFull * cells.n_rows * n_other;
+    const Problem<T> problem{padded.other.get(), padded.half.get(), unless_constant<T>(offset), shift,
+                             padded.ridge.data(), n_other, nearly_full, ld, k, scale,
+                             inner_steps, cg_steps, inner_tol};
+    return over_chunks_with(chunks_of(cells, k), threads, [&] {
+        std::unique_ptr<RowWorker> worker(kernels<T>().sweep_worker(problem, cells, own.data()));
+        return [worker = std::move(worker)](int64_t begin, int64_t end) { return worker->rows(begin, end); };
     });
+}
+
+// A problem that is looked at, not solved: no ridge and no steps.
+template <class T>
+Problem<T> at_these_factors(const Padded<T>& padded, In<T> offset, int ld, int k, double scale) {
+    return {padded.other.get(), nullptr, offset.data(), T(0), nullptr, 0, false, ld, k, scale, 0, 0, 0.0};
 }
 
 template <class T>
@@ -143,17 +176,75 @@ double residuals(In<int64_t> exact_ptr, In<int32_t> exact_idx, In<T> value, In<i
                  In<T> offset, double scale, Out<T> exact_out, Out<T> open_out, int threads) {
     const CellsView<T> cells = view<T>(exact_ptr, exact_idx, value, open_ptr, open_idx, lower, upper);
     const int k = static_cast<int>(other.shape(1));
+    const bool loss_only = exact_out.shape(0) + open_out.shape(0) == 0;
     require(static_cast<int64_t>(own.shape(0)) == cells.n_rows && static_cast<int>(own.shape(1)) == k &&
-                offset.shape(0) == other.shape(0) && exact_out.shape(0) == value.shape(0) &&
-                open_out.shape(0) == lower.shape(0),
+                offset.shape(0) == other.shape(0) &&
+                ((exact_out.shape(0) == value.shape(0) && open_out.shape(0) == lower.shape(0)) || loss_only),
             "factor shapes disagree");
     const nb::gil_scoped_release release;
     const int ld = kernels<T>().padded(k);
     const Padded<T> padded(other, nullptr, ld);
-    const Problem<T> problem{padded.other.get(), offset.data(), nullptr, ld, k, scale, 0, 0, 0.0};
+    const Problem<T> problem = at_these_factors(padded, offset, ld, k, scale);
     return over_chunks(chunks_of(cells, k), threads, [&](int64_t begin, int64_t end) {
-        return kernels<T>().residual_rows(problem, cells, own.data(), k, begin, end, exact_out.data(),
-                                          open_out.data());
+        return kernels<T>().residual_rows(problem, cells, own.data(), k, begin, end,
+                                          loss_only ? nullptr : exact_out.data(), loss_only ? nullptr : open_out.data());
+    });
+}
+
+// The sums of a Newton step over the cells of one block: upper triangle of H, then g, for each row.
+template <class T>
+void newton_sums(In<int64_t> exact_ptr, In<int32_t> exact_idx, In<T> value, In<int64_t> open_ptr, In<int32_t> open_idx,
+                 In<T> lower, In<T> upper, Matrix<T> own, Matrix<T> other, In<T> offset, double scale, OutMatrix<T> out,
+                 int threads) {
+    const CellsView<T> cells = view<T>(exact_ptr, exact_idx, value, open_ptr, open_idx, lower, upper);
+    const int k = static_cast<int>(other.shape(1));
+    require(static_cast<int64_t>(own.shape(0)) == cells.n_rows && static_cast<int>(own.shape(1)) == k &&
+                offset.shape(0) == other.shape(0) && out.shape(0) == own.shape(0) &&
+                static_cast<int>(out.shape(1)) == k * (k + 3) / 2,
+            "factor shapes disagree");
+    const nb::gil_scoped_release release;
+    const int ld = kernels<T>().padded(k);
+    const Padded<T> padded(other, nullptr, ld);
+    const Problem<T> problem = at_these_factors(padded, offset, ld, k, scale);
+    over_chunks(chunks_of(cells, k), threads, [&](int64_t begin, int64_t end) {
+        return kernels<T>().newton_sums(problem, cells, own.data(), begin, end, out.data());
+    });
+}
+
+template <class T>
+void step_trial(In<int64_t> exact_ptr, In<int32_t> exact_idx, In<T> value, In<int64_t> open_ptr, In<int32_t> open_idx,
+                In<T> lower, In<T> upper, Matrix<T> own, Matrix<T> step, Matrix<T> other, In<T> offset, double scale,
+                In<double> lengths, OutMatrix<double> out, int threads) {
+    const CellsView<T> cells = view<T>(exact_ptr, exact_idx, value, open_ptr, open_idx, lower, upper);
+    const int k = static_cast<int>(other.shape(1));
+    require(static_cast<int64_t>(own.shape(0)) == cells.n_rows && static_cast<int>(own.shape(1)) == k &&
+                step.shape(0) == own.shape(0) && static_cast<int>(step.shape(1)) == k &&
+                offset.shape(0) == other.shape(0) && out.shape(0) == own.shape(0) &&
+                out.shape(1) == 3 + lengths.shape(0),
+            "factor shapes disagree");
+    const nb::gil_scoped_release release;
+    const int ld = kernels<T>().padded(k);
+    const Padded<T> padded(other, nullptr, ld);
+    const Problem<T> problem = at_these_factors(padded, offset, ld, k, scale);
+    over_chunks(chunks_of(cells, k), threads, [&](int64_t begin, int64_t end) {
+        return kernels<T>().step_trial(problem, cells, own.data(), step.data(), lengths.data(),
+                                       static_cast<int>(lengths.shape(0)), begin, end, out.data());
+    });
+}
+
+template <class T>
+void newton_solve(Matrix<T> sums, Matrix<T> own, In<T> ridge, OutMatrix<T> step, Out<double> slope, int threads) {
+    const int64_t n = own.shape(0);
+    const int k = static_cast<int>(own.shape(1));
+    require(static_cast<int64_t>(sums.shape(0)) == n && static_cast<int>(sums.shape(1)) == k * (k + 3) / 2 &&
+                static_cast<int>(ridge.shape(0)) == k && static_cast<int64_t>(step.shape(0)) == n &&
+                static_cast<int>(step.shape(1)) == k && static_cast<int64_t>(slope.shape(0)) == n,
+            "factor shapes disagree");
+    const nb::gil_scoped_release release;
+    const auto ends = chunk_ends(n, kChunkWork, [&](int64_t i) { return i * (1 + k); });
+    over_chunks(ends, threads, [&](int64_t begin, int64_t end) {
+        return kernels<T>().newton_solve(sums.data(), own.data(), ridge.data(), k, kernels<T>().padded(k), begin, end,
+                                         step.data(), slope.data());
     });
 }
 
@@ -274,10 +365,18 @@ void define(nb::module_& m) {
     m.def("half_sweep", &half_sweep<T>, as_is("exact_ptr"), as_is("exact_idx"), as_is("value"),
           as_is("open_ptr"), as_is("open_idx"), as_is("lower"), as_is("upper"), as_is("own"), as_is("other"),
           as_is("offset"), as_is("ridge"), nb::arg("scale"), nb::arg("inner_steps"), nb::arg("cg_steps"),
-          nb::arg("inner_tol"), nb::arg("threads"));
+          nb::arg("inner_tol"), nb::arg("half"), nb::arg("threads"));
     m.def("residuals", &residuals<T>, as_is("exact_ptr"), as_is("exact_idx"), as_is("value"),
           as_is("open_ptr"), as_is("open_idx"), as_is("lower"), as_is("upper"), as_is("own"), as_is("other"),
           as_is("offset"), nb::arg("scale"), as_is("exact_out"), as_is("open_out"), nb::arg("threads"));
+    m.def("newton_sums", &newton_sums<T>, as_is("exact_ptr"), as_is("exact_idx"), as_is("value"), as_is("open_ptr"),
+          as_is("open_idx"), as_is("lower"), as_is("upper"), as_is("own"), as_is("other"), as_is("offset"),
+          nb::arg("scale"), as_is("out"), nb::arg("threads"));
+    m.def("step_trial", &step_trial<T>, as_is("exact_ptr"), as_is("exact_idx"), as_is("value"), as_is("open_ptr"),
+          as_is("open_idx"), as_is("lower"), as_is("upper"), as_is("own"), as_is("step"), as_is("other"),
+          as_is("offset"), nb::arg("scale"), as_is("lengths"), as_is("out"), nb::arg("threads"));
+    m.def("newton_solve", &newton_solve<T>, as_is("sums"), as_is("own"), as_is("ridge"), as_is("step"), as_is("slope"),
+          nb::arg("threads"));
     m.def("predict", &predict<T>, as_is("rows"), as_is("cols"), as_is("own"), as_is("other"), as_is("out"),
           nb::arg("threads"));
 }

@@ -35,10 +35,10 @@ std::vector<int64_t> chunk_ends(int64_t n_rows, int64_t chunk_work, Work work_be
     return ends;
 }
 
-// Run body(begin, end) -> double on every chunk; returns the sum in the order of the chunks, so that it does
-// not depend on the number of threads. Call with the interpreter lock released.
-template <class Body>
-double over_chunks(const std::vector<int64_t>& ends, int threads, Body body) {
+// Run body(begin, end) -> double on every chunk, with a body = make() for each thread; returns the sum in the order
+// of the chunks, so that it does not depend on the number of threads. Call with the interpreter lock released.
+template <class Make>
+double over_chunks_with(const std::vector<int64_t>& ends, int threads, Make make) {
     std::vector<double> results(ends.size(), 0.0);
     std::atomic<size_t> next{0};
     std::atomic<bool> stop{false};
@@ -54,6 +54,7 @@ double over_chunks(const std::vector<int64_t>& ends, int threads, Body body) {
         }
     };
     auto work = [&](bool polls) {
+        auto body = make();
         auto last = Clock::now();
         for (size_t c = next++; c < ends.size() && !stop; c = next++) {
             results[c] = body(c == 0 ? 0 : ends[c - 1], ends[c]);
@@ -74,6 +75,10 @@ double over_chunks(const std::vector<int64_t>& ends, int threads, Body body) {
     double sum = 0;
     for (const double r : results) sum += r;
     return sum;
+}
+template <class Body>
+double over_chunks(const std::vector<int64_t>& ends, int threads, Body body) {
+    return over_chunks_with(ends, threads, [&] { return body; });
 }
 
 }  // namespace declip

@@ -18,13 +18,19 @@
 namespace {
 
 constexpr int kGather = 64;             // cells gathered at a time: 64 x 40 floats are 10 kB
-constexpr int64_t kCacheBytes = 1 << 18;  // factors of a row's cells kept together for several passes
+constexpr int64_t kKeptBytes = 1 << 21;  // factors of a row's cells kept together for conjugate gradients
+constexpr int64_t kOpenBytes = 1 << 15;  // factors of its open cells kept for the next Newton step
 
 template <class T>
 inline RowCells<T> row_cells(const CellsView<T>& v, int64_t i) {
     const int64_t e = v.exact_ptr[i], o = v.open_ptr[i];
     return {e, v.exact_ptr[i + 1] - e, o, v.open_ptr[i + 1] - o, v.exact_idx + e, v.value + e,
             v.open_idx + o, v.lower + o, v.upper + o};
+}
+
+template <class T>
+inline T offset_of(const Problem<T>& problem, int32_t j) {
+    return problem.offset != nullptr ? problem.offset[j] : problem.shift;
 }
 
 // Sum of term(a) over a < ld in double precision, in four sums that do not wait for each other; ld is a multiple of 4.
@@ -43,10 +49,18 @@ inline double dot64(const T* x, const T* y, int ld) {
 // Scratch that the rows of one thread share.
 template <class T>
 struct Scratch {
-    Buffer<T> gathered, picked, weighted, weight, hd, residual, direction;
-    explicit Scratch(int ld)
-        : gathered(kGather * ld), picked(kGather * ld), weighted(kGather * ld), weight(kGather), hd(ld),
-          residual(ld), direction(ld) {}
+    Buffer<T> gathered, picked, weighted, weight, hd, residual, direction, kept, gram_of_all;
+    Buffer<int32_t> rest;
+    Buffer<char> is_exact;
+    explicit Scratch(const Problem<T>& problem)
+        : gathered(kGather * problem.ld), picked(kGather * problem.ld), weighted(kGather * problem.ld), weight(kGather),
+          hd(problem.ld), residual(problem.ld), direction(problem.ld),
+          kept(problem.cg_steps > 0 ? kKeptBytes / static_cast<int64_t>(sizeof(T)) : 0) {
+        if (!problem.nearly_full) return;
+        gram_of_all.resize(static_cast<long>(problem.ld) * problem.ld);
+        rest.resize(problem.n_other);
+        is_exact.resize(problem.n_other);
+    }
 };
 
 // A row that is being solved. Its buffers serve one row after the other.
@@ -58,9 +72,10 @@ class RowSolver {
     int ld;
     RowCells<T> row;
     bool dense;          // H is formed and factored; else conjugate gradients
+    bool complement;     // and most cells are exact
     int steps_left;
     double objective, open_value;
-    Buffer<T> kept;      // factors of the cells, one after the other: all of them, or the open ones
+    Buffer<T> kept_own;  // factors of the open cells, one after the other, until the next step
     const T *kept_exact, *kept_open;
     Buffer<double> x, delta, slope, curvature, counted, next_slope, next_curvature;  // of the open cells
 
@@ -85,18 +100,31 @@ class RowSolver {
     void over_open(F f) {
         over_blocks(row.open_idx, row.n_open, kept_open, f);
     }
-    const T* factor(int32_t j) const { return problem->other + static_cast<int64_t>(j) * ld; }
+    const char* factor(int32_t j) const {  // the first byte of q_j, as it is stored
+        const int64_t at = static_cast<int64_t>(j) * ld;
+        if (problem->half != nullptr) return reinterpret_cast<const char*>(problem->half + at);
+        return reinterpret_cast<const char*>(problem->other + at);
+    }
     void gather(const int32_t* idx, int64_t n, T* out) const {
-        for (int64_t c = 0; c < n; ++c) std::memcpy(out + c * ld, factor(idx[c]), sizeof(T) * ld);
+        if (problem->half != nullptr) return gather_as<uint16_t>(idx, n, out);
+        gather_as<T>(idx, n, out);
+    }
+    template <class Stored>
+    void gather_as(const int32_t* idx, int64_t n, T* out) const {
+        for (int64_t c = 0; c < n; ++c) {
+            const Stored* const q = reinterpret_cast<const Stored*>(factor(idx[c]));
+            for (int a = 0; a < ld; a += kLanes<T>) store(out + c * ld + a, wide<T>(q + a));
+        }
     }
 
     // Keep what will be read again: open cells always, exact ones by conjugate gradients. Long rows have no
     // room for that; their H costs less than gathering their cells again and again.
     void keep_factors() {
-        const int64_t most = kCacheBytes / (ld * static_cast<int64_t>(sizeof(T)));
-        dense = problem->cg_steps == 0 || row.n_exact + row.n_open > most;
-        const int64_t n_exact = dense ? 0 : row.n_exact, n_open = row.n_open <= most / (dense ? 8 : 1) ? row.n_open : 0;
-        if (kept.size() < (n_exact + n_open) * ld) kept.resize((n_exact + n_open) * ld);
+        const int64_t bytes = ld * static_cast<int64_t>(sizeof(T));
+        dense = problem->cg_steps == 0 || (row.n_exact + row.n_open) * bytes > kKeptBytes;
+        const int64_t n_exact = dense ? 0 : row.n_exact, n_open = !dense || row.n_open * bytes <= kOpenBytes ? row.n_open : 0;
+        Buffer<T>& kept = dense ? kept_own : scratch->kept;  // by conjugate gradients one row is solved at a time
+        if (kept.size() < n_open * ld) kept.resize(n_open * ld);
         gather(row.exact_idx, n_exact, kept.get());
         gather(row.open_idx, n_open, kept.get() + n_exact * ld);
         kept_exact = n_exact > 0 ? kept.get() : nullptr;
@@ -108,29 +136,46 @@ class RowSolver {
         const RowSolver& solver;
         int64_t next, few;
         void operator()() {
-            const int bytes = solver.ld * static_cast<int>(sizeof(T));
+            const int bytes = solver.ld * static_cast<int>(sizeof(T)) / (solver.problem->half != nullptr ? 2 : 1);
             for (int64_t c = 0; c < few && next < solver.row.n_exact; ++c, ++next) {
-                const T* const q = solver.factor(solver.row.exact_idx[next]);
-                for (int b = 0; b < bytes; b += 64) __builtin_prefetch(reinterpret_cast<const char*>(q) + b);
+                const char* const q = solver.factor(solver.row.exact_idx[next]);
+                for (int b = 0; b < bytes; b += 64) __builtin_prefetch(q + b);
             }
         }
     };
 
-    // base = sum (x - m) q, H = sum q q^T over the exact cells; returns their loss.
+    // base = sum (x - m) q, and H += sum q q^T unless it is known from its complement, over the exact cells; returns
+    // their loss.
     double exact_cells() {
         double value = 0;
         T* const r = scratch->weight.get();
         over_exact([&](int64_t start, int n, const T* X) {
             dots(X, n, ld, p.get(), r);
-            for (int c = 0; c < n; ++c) {
-                r[c] += problem->offset[row.exact_idx[start + c]] - row.value[start + c];
-                value += 0.5 * static_cast<double>(r[c]) * r[c];
-            }
+            for (int c = 0; c < n; ++c) r[c] += offset_of(*problem, row.exact_idx[start + c]) - row.value[start + c];
+            for (int c = n; c % 4 != 0; ++c) r[c] = 0;
+            value += 0.5 * dot64(r, r, (n + 3) / 4 * 4);
             combine(X, n, ld, r, base.get());
             // The cells of the next block, spread over the strips of this one.
-            if (dense) gram(X, X, n, ld, H.get(), Ahead{*this, start + n, kGather * kAlign<T> / ld + 1});
+            if (dense && !complement) gram(X, X, n, ld, H.get(), Ahead{*this, start + n, kGather * kAlign<T> / ld + 1});
         });
         return value;
+    }
+
+    // H = sum over all q q^T - sum over those without an exact cell.
+    void start_from_complement() {
+        std::memcpy(H.get(), scratch->gram_of_all.get(), sizeof(T) * ld * ld);
+        char* const is_exact = scratch->is_exact.get();
+        int32_t* const rest = scratch->rest.get();
+        for (int64_t c = 0; c < row.n_exact; ++c) is_exact[row.exact_idx[c]] = 1;
+        int64_t n_rest = 0;
+        for (int64_t j = 0; j < problem->n_other; ++j)
+            if (!is_exact[j]) rest[n_rest++] = static_cast<int32_t>(j);
+        for (int64_t c = 0; c < row.n_exact; ++c) is_exact[row.exact_idx[c]] = 0;
+        T* const minus = scratch->weighted.get();
+        over_blocks(rest, n_rest, nullptr, [&](int64_t, int n, const T* X) {
+            for (int64_t a = 0; a < static_cast<int64_t>(n) * ld; ++a) minus[a] = -X[a];
+            gram(minus, X, n, ld, H.get(), [] {});
+        });
     }
 
     // out[c] = q_c v over the open cells.
@@ -253,20 +298,30 @@ class RowSolver {
 
     bool factors_H() const { return dense; }
 
+    // sum over all q q^T, which the rows of a nearly full table begin with.
+    void count_all() {
+        for (int64_t j = 0; j < problem->n_other; ++j) scratch->rest[j] = static_cast<int32_t>(j);
+        over_blocks(scratch->rest.get(), problem->n_other, nullptr, [&](int64_t, int n, const T* X) {
+            gram(X, X, n, ld, scratch->gram_of_all.get(), [] {});
+        });
+    }
+
     void begin(const RowCells<T>& cells, const T* start, int k) {
         row = cells;
         steps_left = problem->inner_steps;
         std::memcpy(p.get(), start, sizeof(T) * k);
         keep_factors();
         base.clear();
-        if (dense) H.clear();
+        complement = dense && problem->nearly_full && 2 * row.n_exact > problem->n_other;
+        if (complement) start_from_complement();
+        else if (dense) H.clear();
         if (x.size() < row.n_open) {
             Buffer<double>* const all[] = {&x, &delta, &slope, &curvature, &counted, &next_slope, &next_curvature};
             for (Buffer<double>* v : all) v->resize(row.n_open);
         }
         open_dots(p.get(), x.get());
         for (int64_t c = 0; c < row.n_open; ++c) {
-            x[c] += problem->offset[row.open_idx[c]];
+            x[c] += offset_of(*problem, row.open_idx[c]);
             counted[c] = delta[c] = 0;
         }
         objective = exact_cells() + ridge_value();
@@ -290,11 +345,12 @@ class RowSolver {
         return jacobi_gain() > problem->inner_tol * objective;
     }
 
-    // A shift of the step, not of the solution: it keeps rank-deficient rows solvable at ridge 0.
+    // A shift of the step, not of the solution: it keeps factors that no cell sees solvable at ridge 0.
     T jitter() const {
         T largest = 0;
         for (int a = 0; a < problem->k; ++a) largest = larger(largest, H[a * ld + a]);
-        return 8 * std::numeric_limits<T>::epsilon() * largest;
+        constexpr T share = 8 * std::numeric_limits<T>::epsilon();
+        return share * share * largest;
     }
 
     // With H x = grad: d = -x, H d = -grad.
@@ -305,9 +361,26 @@ class RowSolver {
         }
     }
 
-    // A few conjugate gradient steps on H d = -grad from d = 0.
+    // The same for conjugate gradients, of the trace of H: without a ridge, rounding would run off along the
+    // directions that no cell sees.
+    T free_shift() {
+        bool free = false;
+        for (int a = 0; a < problem->k; ++a) free = free || problem->ridge[a] == 0;
+        if (!free) return 0;
+        double trace = 0;
+        over_exact([&](int64_t, int n, const T* X) {
+            for (int c = 0; c < n; ++c) trace += dot64(X + c * ld, X + c * ld, ld);
+        });
+        over_open([&](int64_t start, int n, const T* X) {
+            for (int c = 0; c < n; ++c) trace += curvature[start + c] * dot64(X + c * ld, X + c * ld, ld);
+        });
+        return static_cast<T>(8 * std::numeric_limits<T>::epsilon() * trace);
+    }
+
+    // A few conjugate gradient steps on (H + shift) d = -grad from d = 0.
     void conjugate_gradients() {
         T *const r = scratch->residual.get(), *const v = scratch->direction.get(), *const Hv = scratch->picked.get();
+        const T shift = free_shift();
         d.clear();
         scratch->hd.clear();
         for (int a = 0; a < ld; ++a) r[a] = v[a] = -grad[a];
@@ -315,12 +388,13 @@ class RowSolver {
         const double enough = rr * 1e-20;
         for (int step = 0; step < problem->cg_steps && rr > enough; ++step) {
             multiply(v, Hv);
-            const double curved = dot64(v, Hv, ld);
+            const double curved = dot64(v, Hv, ld) + (shift > 0 ? shift * dot64(v, v, ld) : 0.0);
             if (!(curved > 0)) break;
             const T t = static_cast<T>(rr / curved);
             axpy(t, v, d.get(), ld);
             axpy(t, Hv, scratch->hd.get(), ld);
             axpy(-t, Hv, r, ld);
+            if (shift > 0) axpy(-t * shift, v, r, ld);
             const double next = dot64(r, r, ld);
             const T beta = static_cast<T>(next / rr);
             for (int a = 0; a < ld; ++a) v[a] = r[a] + beta * v[a];
@@ -358,21 +432,22 @@ class RowSolver {
     }
 };
 
-// Rows [begin, end), a lane's worth at a time: a row that is solved makes room for the next.
+// The rows of a chunk, a lane's worth at a time: a row that is solved makes room for the next.
 template <class T, class Loss>
-class RowQueue {
+class RowQueue final : public RowWorker {
     static constexpr int L = kLanes<T>;
     using Solver = RowSolver<T, Loss>;
+    const Loss loss;
     const CellsView<T>& cells;
     T* own;
     int k;
-    int64_t next, end;
+    int64_t next = 0, end = 0;
     Scratch<T> scratch;
     BatchedCholesky<T> cholesky;
     Buffer<char> room;
     int64_t index[L];
     bool busy[L] = {};
-    double total = 0;
+    double total;
 
     Solver& slot(int l) { return reinterpret_cast<Solver*>(room.get())[l]; }
 
@@ -423,19 +498,22 @@ class RowQueue {
     }
 
   public:
-    RowQueue(const Problem<T>& problem, const Loss& loss, const CellsView<T>& cells, T* own, int k, int64_t begin, int64_t end)
-        : cells(cells), own(own), k(k), next(begin), end(end), scratch(problem.ld), cholesky(problem.ld),
+    RowQueue(const Problem<T>& problem, const Loss& loss, const CellsView<T>& cells, T* own)
+        : loss(loss), cells(cells), own(own), k(problem.k), scratch(problem), cholesky(problem.ld),
           room(sizeof(Solver) * L) {
-        for (int l = 0; l < L; ++l) new (&slot(l)) Solver(problem, loss, scratch);
+        for (int l = 0; l < L; ++l) new (&slot(l)) Solver(problem, this->loss, scratch);
+        if (problem.nearly_full) slot(0).count_all();
     }
     RowQueue(const RowQueue&) = delete;
     RowQueue& operator=(const RowQueue&) = delete;
-    ~RowQueue() {
+    ~RowQueue() override {
         for (int l = 0; l < L; ++l) slot(l).~Solver();
     }
 
-    // Lower the objective of every row; returns the loss of their cells, without the ridge.
-    double run() {
+    double rows(int64_t first, int64_t last) override {
+        next = first;
+        end = last;
+        total = 0;
         for (;;) {
             int slots[L], n = 0;
             for (int l = 0; l < L; ++l) {
@@ -456,13 +534,21 @@ template <class T>
 struct SweepImpl {
     static int padded(int k) { return (k + kAlign<T> - 1) / kAlign<T> * kAlign<T>; }
 
-    // own is (n_rows, k) row-major, not padded.
-    static double rows(const Problem<T>& problem, const CellsView<T>& cells, T* own, int k, int64_t begin, int64_t end) {
-        if (problem.scale > 0) return RowQueue<T, Tobit>(problem, Tobit{problem.scale}, cells, own, k, begin, end).run();
-        return RowQueue<T, Hinge>(problem, Hinge{}, cells, own, k, begin, end).run();
+    static auto narrow() -> void (*)(const T*, int, uint16_t*) {
+        if constexpr (kHasHalf && sizeof(T) == sizeof(float))
+            return [](const T* row, int ld, uint16_t* out) {
+                for (int a = 0; a < ld; a += kLanes<T>) narrowed(row + a, out + a);
+            };
+        else return nullptr;
     }
 
-    // Predictions, gradients and loss of the cells of rows [begin, end); own is unpadded, other padded.
+    // own is (n_rows, k) row-major, not padded.
+    static RowWorker* worker(const Problem<T>& problem, const CellsView<T>& cells, T* own) {
+        if (problem.scale > 0) return new RowQueue<T, Tobit>(problem, Tobit{problem.scale}, cells, own);
+        return new RowQueue<T, Hinge>(problem, Hinge{}, cells, own);
+    }
+
+    // Loss of the cells of rows [begin, end) and, unless null, its gradients; own is unpadded, other padded.
     static double residuals(const Problem<T>& problem, const CellsView<T>& cells, const T* own, int k,
                             int64_t begin, int64_t end, T* exact_out, T* open_out) {
         Buffer<T> p(problem.ld);
@@ -475,18 +561,18 @@ struct SweepImpl {
             for (int64_t c = 0; c < row.n_exact; ++c) {
                 const int32_t j = row.exact_idx[c];
                 const T* q = problem.other + static_cast<int64_t>(j) * problem.ld;
-                const T r = dot(q, p.get(), problem.ld) + problem.offset[j] - row.value[c];
+                const T r = dot(q, p.get(), problem.ld) + offset_of(problem, j) - row.value[c];
                 total += 0.5 * static_cast<double>(r) * r;
-                exact_out[row.exact_begin + c] = r;
+                if (exact_out != nullptr) exact_out[row.exact_begin + c] = r;
             }
             for (int64_t c = 0; c < row.n_open; ++c) {
                 const int32_t j = row.open_idx[c];
                 const T* q = problem.other + static_cast<int64_t>(j) * problem.ld;
-                const double x = static_cast<double>(dot(q, p.get(), problem.ld)) + problem.offset[j];
+                const double x = static_cast<double>(dot(q, p.get(), problem.ld)) + offset_of(problem, j);
                 const CellLoss cell = problem.scale > 0 ? tobit(x, row.lower[c], row.upper[c])
                                                         : hinge(x, row.lower[c], row.upper[c]);
                 total += cell.value;
-                open_out[row.open_begin + c] = static_cast<T>(cell.gradient);
+                if (open_out != nullptr) open_out[row.open_begin + c] = static_cast<T>(cell.gradient);
             }
         }
         return total;

@@ -3,8 +3,14 @@
 #pragma once
 
 #include <cmath>
+#include <cstdint>
 #include <cstring>
 #include <new>
+#include <utility>
+
+#ifdef __SSE2__
+#include <immintrin.h>
+#endif
 
 namespace {
 
@@ -81,6 +87,38 @@ template <class T>
 inline void store(T* p, Vec<T> v) {
     std::memcpy(p, &v, kBytes);
 }
+// The same from numbers of half the precision, where the processor can widen and narrow them.
+#if defined(__AVX512F__)
+constexpr bool kHasHalf = true;
+inline Vec<float> widened(const uint16_t* p) {
+    return _mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)));
+}
+inline void narrowed(const float* p, uint16_t* out) {
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(out), _mm512_cvtps_ph(_mm512_loadu_ps(p), _MM_FROUND_TO_NEAREST_INT));
+}
+#elif defined(__F16C__)
+constexpr bool kHasHalf = true;
+inline Vec<float> widened(const uint16_t* p) {
+    return _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
+}
+inline void narrowed(const float* p, uint16_t* out) {
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(out), _mm256_cvtps_ph(_mm256_loadu_ps(p), _MM_FROUND_TO_NEAREST_INT));
+}
+#else
+constexpr bool kHasHalf = false;
+inline Vec<float> widened(const uint16_t*) { return Vec<float>{}; }
+inline void narrowed(const float*, uint16_t*) {}
+#endif
+template <class T>
+inline Vec<T> wide(const T* p) {
+    return load(p);
+}
+template <class T>
+inline Vec<T> wide(const uint16_t* p) {
+    if constexpr (sizeof(T) == sizeof(float)) return widened(p);
+    else return Vec<T>{};  // double precision is never narrowed
+}
+
 // The sum of the lanes, by halves: a chain of log2(lanes) additions instead of lanes.
 template <class T, int Bytes>
 inline T total_of(const void* lanes) {
@@ -130,29 +168,53 @@ inline void over_panels(int ld, F f) {
     }
 }
 
+// The blocks of B lanes of x and y, added in pairs: the sums of x in the even blocks, those of y in the odd ones.
+template <class T, int B, int... l>
+inline Vec<T> folded(Vec<T> x, Vec<T> y, std::integer_sequence<int, l...>) {
+    constexpr int L = kLanes<T>;
+    return __builtin_shufflevector(x, y, (l / (2 * B) * 2 * B + l % B + l / B % 2 * L)...) +
+           __builtin_shufflevector(x, y, (l / (2 * B) * 2 * B + l % B + l / B % 2 * L + B)...);
+}
+// The sums of the lanes of each of s[0 .. L / B), where blocks of B of them are summed already, as one vector.
+template <class T, int B = 1>
+inline Vec<T> totals(const Vec<T>* s) {
+    if constexpr (B == kLanes<T>) return s[0];
+    else {
+        Vec<T> t[kLanes<T> / B / 2];
+        for (int i = 0; i < kLanes<T> / B / 2; ++i)
+            t[i] = folded<T, B>(s[2 * i], s[2 * i + 1], std::make_integer_sequence<int, kLanes<T>>());
+        return totals<T, 2 * B>(t);
+    }
+}
+
 // out[c] = X[c] . v for n rows of X; a panel of v stays in registers.
 template <class T>
 struct Dots {
-    const T* X;
-    int n, ld;
-    const T* v;
-    T* out;
+    static constexpr int L = kLanes<T>;
+    const T* const X;
+    const int n, ld;
+    const T* const v;
+    T* const out;
 
     template <int W>
     void run(int b) const {
         Vec<T> r[W];
-        for (int w = 0; w < W; ++w) r[w] = load(v + b + w * kLanes<T>);
+        for (int w = 0; w < W; ++w) r[w] = load(v + b + w * L);
+        const T* x = X + b;
         int c = 0;
-        for (; c + 4 <= n; c += 4) some<W, 4>(r, b, c);
-        for (; c < n; ++c) some<W, 1>(r, b, c);
+        for (; c + L <= n; c += L, x += L * ld) {
+            Vec<T> s[L];
+            for (int i = 0; i < L; ++i) s[i] = sum<W>(r, x + i * ld);
+            const Vec<T> t = totals<T>(s);
+            store(out + c, b == 0 ? t : load(out + c) + t);
+        }
+        for (; c < n; ++c, x += ld) out[c] = (b == 0 ? T(0) : out[c]) + total<T>(sum<W>(r, x));
     }
-    template <int W, int C>  // C rows at a time: their sums do not wait for each other
-    void some(const Vec<T>* r, int b, int c) const {
-        Vec<T> s[C];
-        for (int i = 0; i < C; ++i) s[i] = r[0] * load(X + (c + i) * ld + b);
-        for (int w = 1; w < W; ++w)
-            for (int i = 0; i < C; ++i) s[i] += r[w] * load(X + (c + i) * ld + b + w * kLanes<T>);
-        for (int i = 0; i < C; ++i) out[c + i] = (b == 0 ? T(0) : out[c + i]) + total<T>(s[i]);
+    template <int W>
+    static Vec<T> sum(const Vec<T>* r, const T* x) {
+        Vec<T> s = r[0] * load(x);
+        for (int w = 1; w < W; ++w) s += r[w] * load(x + w * L);
+        return s;
     }
 };
 template <class T>

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from declip import kernels
-from declip.estimators import BayesCMC, FroCMC
+from declip.estimators import BayesCMC, FroCMC, fitted_model
 from declip.intervals import Intervals
 from declip.reclip.lowering import Reclipped, reclip
 from declip.reclip.result import LEFT, RESTORED, ReclipResult, Trial
@@ -134,7 +134,7 @@ def _fitted_cells(
         warnings.simplefilter("ignore", UserWarning)
         estimator.fit(shown)
     if restoring and isinstance(estimator, BayesCMC):
-        return estimator._model().expected(cells.rows, cells.cols, bounds[0], bounds[1])
+        return fitted_model(estimator).expected(cells.rows, cells.cols, bounds[0], bounds[1])
     x = estimator.predict(cells.rows, cells.cols)
     scale = getattr(estimator, "scale_", 0.0) if restoring else 0.0
     # x - loss'(x): the nearest point of the interval, or the mean of the censored normal law

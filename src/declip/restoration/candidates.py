@@ -12,7 +12,7 @@ from scipy import sparse
 from sklearn.base import BaseEstimator
 
 from declip import kernels
-from declip.estimators import BayesCMC, FroCMC, TrCMC
+from declip.estimators import BayesCMC, FroCMC, TrCMC, fitted_model
 from declip.intervals import Intervals
 from declip.solvers.gibbs.units import Units
 
@@ -154,7 +154,7 @@ class Laws:
         return noise if len(at) else np.sqrt(exact / count)
 
     def _row_uncertainty(self, rows: NDArray, cols: NDArray, noise: NDArray) -> NDArray:
-        model = self.estimator._model()
+        model = fitted_model(self.estimator)
         Q = model.seen_from_rows()[0].astype(np.float64)
         k, side = Q.shape[1], self.intervals.by_row
         weight = 1 / noise**2

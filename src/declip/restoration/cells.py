@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from declip.intervals import Intervals, face_value
 from declip.reclip import LEFT, RESTORED, ReclipResult
-from declip.restoration.bands import Hazards
+from declip.restoration.bands import Pulls
 from declip.restoration.bounds import Bounds
 from declip.restoration.candidates import Laws
 from declip.restoration.tails import Tails
@@ -94,7 +94,7 @@ def restored_cells(
     intervals: Intervals,
     laws: Laws,
     scaling: Scaling,
-    hazards: Hazards | None,
+    pulls: Pulls | None,
     coverage: float,
     kept: NDArray[np.bool_],
     determined: Determined,
@@ -108,8 +108,8 @@ def restored_cells(
         return Block(rows, cols, none, none, none, np.zeros(0, "<U12"))
     tails = Tails.of(scaled.lower, scaled.upper, *laws.at(rows, cols))
     reach = -np.log1p(-coverage)
-    if hazards is not None:
-        tails, reach = hazards.bend(tails, cols), hazards.reach
+    if pulls is not None:
+        tails, reach = pulls.pull(tails, cols), pulls.reach
     tails = tails.no_further(*(scaling.forward(end, cols) for end in bounds.at(cols)))
     lower, upper = side.lower.astype(np.float64), side.upper.astype(np.float64)
     limit = face_value(lower, upper)

@@ -19,9 +19,10 @@ from declip.intervals import Intervals
 from declip.model_selection import EntrySearchCV, EntryShuffleSplit, HeldOutCells
 from declip.model_selection.splits import keep_cells
 from declip.reclip import LEFT, RESTORED, Reclipped, ReclipResult, Trial, reclip
-from declip.restoration.bands import Hazards, Observation, calibrated
+from declip.restoration.bands import Observation, Pulls, calibrated
 from declip.restoration.bounds import Bounds
 from declip.restoration.candidates import METHODS, Candidate, Laws, grid, untuned
+from declip.restoration.rounding import Steps
 from declip.restoration.tails import Tails
 from declip.scaling import Scaling
 
@@ -34,7 +35,7 @@ _PATIENCE = 2  # larger ranks that may be worse before no more are tried
 _LEAST_HIDDEN, _MOST_HIDDEN = 0.1, 0.4  # of the exact cells of a column, by one limit
 _SCALE_STEPS = 10
 _TWO_LEVELS_UP_TO = 30_000  # observed cells
-_PARTS = (0.5, 0.25)  # of the share that the real limits hide: evidence from close to them
+_PARTS = (0.25, 0.5)  # of the share that the real limits hide: evidence from close to them
 
 
 @dataclass(frozen=True)
@@ -66,30 +67,41 @@ class Level:
     scaling: Scaling
     shown: Intervals
     quantile: float
+    steps: Steps
+    real: Steps
 
     @classmethod
-    def of(cls, cells: Reclipped, settings: Settings, hidden: NDArray) -> Level:
-        """Scale the table, without a look at what is hidden."""
-        scaling = Scaling.of(cells.intervals, settings.scale, settings.log)
+    def of(cls, cells: Reclipped, settings: Settings, hidden: NDArray, real: Steps) -> Level:
+        """Scale the table, without a look at what is hidden but for the ``real`` steps."""
+        steps = Steps.of(cells.intervals, settings.ratings)
+        widened = steps.widen(cells.intervals)
+        scaling = Scaling.of(widened, settings.scale, settings.log)
         quantile = 1 - float(np.median(hidden[hidden > 0]))
-        return cls(cells, scaling, scaling.apply(cells.intervals), round(quantile, 3))
+        return cls(cells, scaling, scaling.apply(widened), round(quantile, 3), steps, real)
 
     def observe(self, estimator: Any) -> Observation:
         """Fit an estimator, and return the laws that it gives to the hidden cells."""
         cells, forward = self.cells, self.scaling.forward
         centre, spread = Laws(fitted(estimator, self.shown), self.shown).at(cells.rows, cells.cols)
-        lower, upper, value = (
-            forward(x, cells.cols) for x in (cells.lower, cells.upper, cells.value)
-        )
+        ends = self.steps.inside(cells.lower, cells.upper, cells.cols)
+        lower, upper, value = (forward(x, cells.cols) for x in (*ends, self._known()))
         tails = Tails.of(lower, upper, centre, spread)
         return Observation(cells.cols, tails, value, cells.censored)
 
-    def trial(self, seen: Observation, hazards: Hazards, bounds: Bounds) -> Trial:
+    def _known(self) -> NDArray:
+        """Return the truth of the hidden cells, or what those clipped before lie beyond."""
+        cells = self.cells
+        low, high = 0.5 * self.real.at(cells.cols)
+        inside = np.where(cells.above, cells.value - high, cells.value + low)
+        return np.where(cells.censored, inside, cells.value)
+
+    def trial(self, seen: Observation, pulls: Pulls, bounds: Bounds) -> Trial:
         """Return the restored cells, as values that the table could hold, and those left."""
         reach = bounds.clip(self.cells.real_limit, self.cells.cols)
         cap = self.scaling.forward(reach, self.cells.cols)
-        restored = hazards.bend(seen.tails, seen.cols).mean(cap)
-        estimate = self.cells.within_reach(self.scaling.back(restored, seen.cols))
+        restored = pulls.pull(seen.tails, seen.cols).mean(cap)
+        beyond = np.clip(self.scaling.back(restored, seen.cols), self.cells.lower, self.cells.upper)
+        estimate = self.cells.within_reach(beyond)
         return Trial(self.quantile, self.cells, {RESTORED: estimate, LEFT: self.cells.limit})
 
 
@@ -103,8 +115,8 @@ class Choice:
         What was chosen.
     candidates : list of Candidate
         All that were looked at.
-    hazards : Hazards or None
-        Tails of the columns under the chosen method; None if nothing could be hidden.
+    pulls : Pulls or None
+        Of the columns under the chosen method; None if nothing could be hidden.
     reclip : ReclipResult or None
         The test of the chosen method.
     filled_reach : float
@@ -115,7 +127,7 @@ class Choice:
 
     candidate: Candidate
     candidates: list[Candidate]
-    hazards: Hazards | None = None
+    pulls: Pulls | None = None
     reclip: ReclipResult | None = None
     filled_reach: float = 1.645
     complete: bool = True
@@ -132,11 +144,13 @@ class _Search:
 
     def __post_init__(self) -> None:
         settings = self.settings
-        self.scaling = Scaling.of(self.intervals, settings.scale, settings.log)
-        self.scaled = self.scaling.apply(self.intervals)
+        steps = Steps.of(self.intervals, settings.ratings)
+        widened = steps.widen(self.intervals)
+        self.scaling = Scaling.of(widened, settings.scale, settings.log)
+        self.scaled = self.scaling.apply(widened)
         self.splits = _splits(self.scaled, settings.seed)
         self.levels = [
-            Level.of(cells, settings, hidden)
+            Level.of(cells, settings, hidden, steps)
             for cells, hidden in _reclipped(self.intervals, not settings.ratings)
             if (~cells.censored).any()
         ]
@@ -178,22 +192,22 @@ class _Search:
         began = monotonic()
         seen = [level.observe(candidate.estimator) for level in self.levels]
         if seen:
-            hazards = self.hazards(seen)
-            surprise = np.concatenate([hazards.surprise(s) for s in seen])
+            pulls = self.pulls(seen)
+            surprise = np.concatenate([pulls.surprise(s) for s in seen])
             candidate.scores["reclip"] = float(surprise.mean())
-            candidate.scores["error"] = 1 - self.result(seen, hazards).gain
+            candidate.scores["error"] = 1 - self.result(seen, pulls).gain
         elif self.splits:
             errors, spread, known = self.held_out(candidate)
             candidate.scores["held_out"] = _surprise(errors, spread, known)
         candidate.scores["seconds"] = monotonic() - began
         return seen
 
-    def hazards(self, seen: Sequence[Observation]) -> Hazards:
-        return Hazards.of(seen, self.intervals.shape[1], self.settings.coverage)
+    def pulls(self, seen: Sequence[Observation]) -> Pulls:
+        return Pulls.of(seen, self.intervals.shape[1], self.settings.coverage)
 
-    def result(self, seen: Sequence[Observation], hazards: Hazards) -> ReclipResult:
+    def result(self, seen: Sequence[Observation], pulls: Pulls) -> ReclipResult:
         pairs = zip(self.levels, seen, strict=True)
-        trials = [level.trial(s, hazards, self.settings.bounds) for level, s in pairs]
+        trials = [level.trial(s, pulls, self.settings.bounds) for level, s in pairs]
         spread = Scaling.of(self.intervals, "columns").units.scale
         return ReclipResult(trials, spread, self.intervals.col_labels)
 
@@ -231,7 +245,12 @@ def choose(
         candidates.append(found)
         if not observed or search.spent() <= _SPENT:
             tick(f"{method}: reclip test")
-            observed[id(found)] = search.judge(found)
+            try:
+                observed[id(found)] = search.judge(found)
+            except MemoryError:  # another method may need less
+                if not observed and method == methods[-1]:
+                    raise
+                candidates.remove(found)
         if not search.splits:
             break
     judged = [c for c in candidates if id(c) in observed]
@@ -241,8 +260,8 @@ def choose(
     choice.complete = len(judged) == len(methods) or not search.splits
     if search.levels:
         seen = observed[id(best)]
-        choice.hazards = search.hazards(seen)
-        choice.reclip = search.result(seen, choice.hazards)
+        choice.pulls = search.pulls(seen)
+        choice.reclip = search.result(seen, choice.pulls)
     if search.splits:
         errors, spread, known = search.held_out(best)
         nominal = lambda share: float(norm.ppf((1 + share) / 2))  # noqa: E731
@@ -282,8 +301,8 @@ def _splits(intervals: Intervals, seed: int) -> list[tuple[NDArray, NDArray]]:
 def _reclipped(intervals: Intervals, by_column: bool) -> list[tuple[Reclipped, NDArray]]:
     """Return tables with limits moved a little inwards, and the shares that they hide.
 
-    What lies just inside a real limit tells most of what lies beyond it. A large table has judged
-    cells enough without the second.
+    What lies just inside a real limit tells most of what lies beyond it, so it comes first. A large
+    table has judged cells enough without the second.
     """
     if intervals.n_open == 0:
         return []

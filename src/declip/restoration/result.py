@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from declip import persistence
 from declip.intervals import Intervals
 from declip.reclip import ReclipResult
 from declip.restoration.page import page
@@ -110,6 +111,18 @@ class Restoration:
         from declip.report import write_report
 
         return write_report(self, path, overwrite=overwrite)
+
+    def save(self, path: str | Path, *, overwrite: bool = False) -> Path:
+        """Write everything to a file, from which `declip.load` makes it anew.
+
+        Parameters
+        ----------
+        path : str or Path
+            File to come, usually named ``.npz``.
+        overwrite : bool, default=False
+            Whether a file that exists may be replaced.
+        """
+        return persistence.save(self, path, overwrite=overwrite)
 
     def _repr_html_(self) -> str:
         from declip.report import notebook_html

@@ -140,7 +140,7 @@ def restore(
         sure = determined, settings.bounds
         block = Block.joined(
             Block.exact(intervals),
-            restored_cells(intervals, laws, scaling, choice.hazards, coverage, kept, *sure),
+            restored_cells(intervals, laws, scaling, choice.pulls, coverage, kept, *sure),
             filled_cells(*packing.missing(intervals), laws, scaling, choice.filled_reach, *sure),
         )
     at = block.rows, block.cols

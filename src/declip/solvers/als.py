@@ -16,20 +16,22 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from declip import kernels
 from declip.intervals import Cells, Intervals
 from declip.lowrank import LowRank
 from declip.objective import Penalised, total_loss
 from declip.solvers.noise import fit_scale
-from declip.solvers.solution import Solution
+from declip.solvers.solution import NO_BOOKMARK, Bookmark, Solution
 
-__all__ = ["minimise", "solve_rows"]
+__all__ = ["SETTLED_SWEEPS", "half_sweep", "minimise", "ridge_of", "settling_unit", "solve_rows"]
 
 _INNER_STEPS = 3  # Newton steps of a row in a sweep; later ones touch only cells that changed
-_SETTLED_SWEEPS = 3  # sweeps in a row that must gain less than tol
+SETTLED_SWEEPS = 3  # sweeps in a row that must gain less than tol
 _CG_FROM = 32  # factors from which conjugate gradients lower the objective faster than Cholesky
 _CG_STEPS = 3
+_HALF_UNTIL = 1e-3  # share of the objective a sweep must gain for half precision to be enough
 
 
 @dataclass(frozen=True)
@@ -50,6 +52,7 @@ class _Descent:
     alpha_bias: float | None
     scale: float
     threads: int
+    narrow: bool = False
 
     def point(self, model: LowRank, loss: float) -> _Point:
         penalised = Penalised(self.scale, self.intervals.n_exact)
@@ -59,11 +62,9 @@ class _Descent:
         return self.point(model, total_loss(self.intervals, model, self.scale, self.threads))
 
     def half(self, side: Cells, model: LowRank) -> tuple[LowRank, float]:
-        by_cg = model.A.shape[1] >= _CG_FROM
-        return _half_sweep(
+        return half_sweep(
             *(side, model, self.alpha, self.alpha_bias, self.scale),
-            inner_steps=1 if by_cg else _INNER_STEPS,
-            cg_steps=_CG_STEPS if by_cg else 0,
+            half=self.narrow,
             threads=self.threads,
         )
 
@@ -81,12 +82,32 @@ class _Descent:
         return self.point(point.model, loss)
 
 
-def settling_unit(intervals: Intervals, first: float, now: float, scale: float) -> float:
+def settling_unit(n_cells: int, first: float, now: float, scale: float) -> float:
     """Return what a fall of the objective is measured by: itself, or for Tobit the number of cells.
 
     An objective that has all but vanished is measured by where it began.
     """
-    return max(abs(now), 1e-12 * abs(first)) if scale == 0 else float(len(intervals))
+    return max(abs(now), 1e-12 * abs(first)) if scale == 0 else float(n_cells)
+
+
+def half_sweep(
+    side: Cells,
+    model: LowRank,
+    alpha: float,
+    alpha_bias: float | None,
+    scale: float,
+    half: bool = False,
+    threads: int = 1,
+) -> tuple[LowRank, float]:
+    """Lower the objective of the rows of ``model``, as a sweep does; return it and the loss."""
+    by_cg = model.A.shape[1] >= _CG_FROM
+    return _half_sweep(
+        *(side, model, alpha, alpha_bias, scale),
+        inner_steps=1 if by_cg else _INNER_STEPS,
+        cg_steps=_CG_STEPS if by_cg else 0,
+        half=half,
+        threads=threads,
+    )
 
 
 def _half_sweep(
@@ -100,11 +121,29 @@ def _half_sweep(
     """Improve the rows of ``model`` with its columns fixed; return it and the loss of the cells."""
     design, offset = model.seen_from_rows()
     A = model.A.copy()
-    ridge = np.full(A.shape[1], alpha, A.dtype)
+    ridge = ridge_of(model, alpha, alpha_bias)
+    unit = _half_units(design) if how.get("half") else None
+    if unit is not None:
+        # q p = (q / u) (u p), and ridge p^2 = ridge / u^2 (u p)^2
+        design, A, ridge = design / unit, A * unit, ridge / unit**2
+    loss = kernels.half_sweep(side, A, design, offset, ridge, scale=scale, **how)  # type: ignore[arg-type]
+    return replace(model, A=A if unit is None else A / unit), loss
+
+
+def _half_units(design: NDArray) -> NDArray | None:
+    """Return powers of two that bring each column into the range of half precision, if need be."""
+    largest = np.maximum(design.max(0), -design.min(0))
+    if np.all((largest > 2.0**-4) & (largest < 2.0**12)):
+        return None
+    return np.exp2(np.ceil(np.log2(largest, where=largest > 0, out=np.zeros_like(largest))))
+
+
+def ridge_of(model: LowRank, alpha: float, alpha_bias: float | None) -> NDArray:
+    """Return the strength of the penalty on each column of the factors."""
+    ridge = np.full(model.A.shape[1], alpha, model.dtype)
     if model.bias and alpha_bias is not None:
         ridge[-1] = alpha_bias
-    loss = kernels.half_sweep(side, A, design, offset, ridge, scale=scale, **how)  # type: ignore[arg-type]
-    return replace(model, A=A), loss
+    return ridge
 
 
 def solve_rows(
@@ -134,7 +173,9 @@ def minimise(
     max_iter: int = 200,
     tol: float = 1e-6,
     threads: int = 1,
+    half: bool = False,
     on_sweep: Callable[[Solution], bool] = lambda _: False,
+    bookmark: Bookmark = NO_BOOKMARK,
     polish: bool = True,
 ) -> Solution:
     """Minimise the objective of the factor model from a start.
@@ -154,17 +195,25 @@ def minimise(
         ``tol`` a cell) in each of three sweeps in a row.
     threads : int
         Threads of the sweeps; the result does not depend on it.
+    half : bool
+        Whether the first sweeps, while they gain much, read the fixed factors in half precision.
     on_sweep : callable
         Called with the state after each sweep; a true answer stops the fit.
+    bookmark : Bookmark
+        Where to go on, and where to leave the state after each sweep.
     polish : bool
         Whether to end with the rows solved to rounding, as `solve_rows` does for new ones.
     """
-    descent = _Descent(intervals, alpha, alpha_bias, scale, threads)
-    now = descent.evaluate(start)
-    before, momentum = now.model, 0
-    history = [now.value]
-    settled, stopped, unit = 0, False, 1.0
-    while len(history) <= max_iter and settled < _SETTLED_SWEEPS and not stopped:
+    descent = _Descent(intervals, alpha, alpha_bias, scale, threads, half)
+    if bookmark.state is None:
+        now = descent.evaluate(start)
+        before, momentum, settled, history = now.model, 0, 0, [now.value]
+    else:
+        model, loss, descent.scale, descent.narrow, *steps = bookmark.state
+        before, momentum, settled, history = steps
+        now = descent.point(model, loss)
+    stopped, unit = False, settling_unit(len(intervals), history[0], now.value, scale)
+    while len(history) <= max_iter and settled < SETTLED_SWEEPS and not stopped:
         ahead = before.toward(now.model, 1 + momentum / (momentum + 3))
         new = descent.sweep(ahead)
         if momentum and not new.value <= now.value:
@@ -177,9 +226,15 @@ def minimise(
         now = descent.point(model, now.loss)
         if scale > 0:
             now = descent.update_scale(now)
-        unit = settling_unit(intervals, history[0], now.value, scale)
-        settled = settled + 1 if history[-1] - now.value <= tol * unit else 0
+        unit = settling_unit(len(intervals), history[0], now.value, scale)
+        gain = history[-1] - now.value
+        if descent.narrow and gain < _HALF_UNTIL * unit:
+            descent.narrow = False
+            now = descent.evaluate(now.model)
+        settled = settled + 1 if gain <= tol * unit else 0
         history.append(now.value)
+        steps = before, momentum, settled, history
+        bookmark.put((now.model, now.loss, descent.scale, descent.narrow, *steps))
         stopped = on_sweep(Solution(now.model, np.array(history), False, descent.scale))
     if polish:
         rows = solve_rows(intervals.by_row, now.model, alpha, descent.scale, threads, alpha_bias)
@@ -187,6 +242,6 @@ def minimise(
         if polished.value <= now.value:
             now = polished
             history[-1] = now.value
-            unit = settling_unit(intervals, history[0], now.value, scale)
-    converged = settled >= _SETTLED_SWEEPS
+            unit = settling_unit(len(intervals), history[0], now.value, scale)
+    converged = settled >= SETTLED_SWEEPS
     return Solution(now.model, np.array(history), converged, descent.scale, stopped, unit)

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import NamedTuple
+
 import numpy as np
+from numpy.typing import NDArray
 
 from declip.intervals import Intervals
 from declip.kernels import interval_loss
 from declip.lowrank import LowRank
 
-__all__ = ["fit_scale", "scale_at_zero"]
+__all__ = ["OpenCells", "em_scale", "fit_scale", "open_cells", "scale_at_zero"]
 
 _EM_STEPS = 3
 
@@ -41,17 +45,51 @@ def fit_scale(
     """
     side = intervals.by_row
     x = model.predict(side.open_rows(), side.open_idx, threads)
-    cell = interval_loss(x, side.lower, side.upper, scale=scale, threads=threads)
-    exact = max(loss - cell.value.sum(), 0.0)
-    floor = 1e-6 * float(np.abs(side.value).max(initial=0.0)) or np.finfo(np.float64).tiny
+    return em_scale(
+        lambda at: open_cells(x, side.lower, side.upper, at, threads),
+        *(scale, loss, penalty, len(intervals)),
+        largest=float(np.abs(side.value).max(initial=0.0)),
+    )
+
+
+class OpenCells(NamedTuple):
+    """Sums over the open cells: of their loss, and of their expected squared residuals."""
+
+    loss: float
+    squares: float
+
+
+def open_cells(
+    x: NDArray, lower: NDArray, upper: NDArray, scale: float, threads: int = 1
+) -> OpenCells:
+    """Return what the noise scale needs to know of open cells predicted as ``x``."""
+    cell = interval_loss(x, lower, upper, scale=scale, threads=threads)
+    squares = (scale**2 * (1 - cell.curvature) + cell.gradient**2).sum()
+    return OpenCells(float(cell.value.sum()), float(squares))
+
+
+def em_scale(
+    at: Callable[[float], OpenCells],
+    scale: float,
+    loss: float,
+    penalty: float,
+    n_cells: int,
+    largest: float,
+) -> tuple[float, float]:
+    """Return a better noise scale and the loss at it; ``at`` gives the open cells at a scale.
+
+    The scale stays above a millionth of the ``largest`` value.
+    """
+    now = at(scale)
+    exact = max(loss - now.loss, 0.0)
+    floor = 1e-6 * largest or np.finfo(np.float64).tiny
     for _ in range(_EM_STEPS):
-        expected = (scale**2 * (1 - cell.curvature) + cell.gradient**2).sum()
-        last, scale = scale, np.sqrt((2 * (exact + penalty) + expected) / len(intervals))
+        last, scale = scale, np.sqrt((2 * (exact + penalty) + now.squares) / n_cells)
         scale = max(float(scale), floor)
-        cell = interval_loss(x, side.lower, side.upper, scale=scale, threads=threads)
+        now = at(scale)
         if abs(scale - last) <= 1e-3 * last:
             break
-    return scale, float(exact + cell.value.sum())
+    return scale, exact + now.loss
 
 
 def scale_at_zero(intervals: Intervals, scale: float) -> float:

@@ -1,15 +1,16 @@
-"""What every solver returns."""
+"""What every solver returns, and where it leaves its state on the way."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from declip.lowrank import LowRank
 
-__all__ = ["Solution"]
+__all__ = ["NO_BOOKMARK", "Bookmark", "Solution"]
 
 
 @dataclass(frozen=True)
@@ -51,3 +52,32 @@ class Solution:
     def last_fall(self) -> float:
         """How much the last sweep lowered the objective, in the unit that tol is given in."""
         return float(self.history[-2] - self.history[-1]) / self.unit
+
+
+class Bookmark(Protocol):
+    """Where a solver leaves all that its next iteration needs, to be able to go on from there.
+
+    Attributes
+    ----------
+    state : Any
+        Where to go on; None to begin.
+    """
+
+    state: Any
+
+    def put(self, state: Any) -> None:
+        """Offer the state after an iteration; it may be kept or not."""
+
+    def done(self) -> None:
+        """Say that the fit is complete."""
+
+
+class _NoBookmark:
+    state = None
+
+    def put(self, state: Any) -> None: ...
+
+    def done(self) -> None: ...
+
+
+NO_BOOKMARK: Bookmark = _NoBookmark()

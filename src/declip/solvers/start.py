@@ -15,6 +15,8 @@ from declip.svd import truncated_svd
 
 __all__ = ["constant_model", "revived", "start_model", "start_scale"]
 
+_STRIP = 1 << 16  # cells widened to double precision at a time
+
 
 def start_model(
     intervals: Intervals, rank: int, bias: bool, init: str, rng: np.random.Generator
@@ -26,10 +28,9 @@ def start_model(
     the leading singular vectors of the table with missing cells at the mean and clipped cells at
     their limit.
     """
-    values = _face_values(intervals)
-    mean, spread = float(values.mean()), float(values.std())
+    mean, spread = _mean_and_spread(intervals)
     if init == "svd":
-        A, B = _svd_factors(intervals, values, rank, mean, bias, rng)
+        A, B = _svd_factors(intervals, rank, mean, bias, rng)
     else:
         level = 0.0 if bias else _level(intervals, mean, spread)
         A, B = _random_factors(intervals.shape, rank, level, spread or abs(mean) or 1.0, rng)
@@ -65,21 +66,34 @@ def constant_model(intervals: Intervals, beyond: float) -> LowRank:
 
     Where there are floors but no ceilings it lies below them, where there are both at the mean.
     """
-    level = _level(intervals, float(_face_values(intervals).mean()), beyond)
+    level = _level(intervals, _mean_and_spread(intervals)[0], beyond)
     A, B = (np.full((n, 1), np.sqrt(abs(level)), intervals.dtype) for n in intervals.shape)
     return LowRank(A, np.copysign(B, level))
 
 
 def start_scale(intervals: Intervals) -> float:
     """Return a noise scale to begin with: the spread of the values."""
-    values = _face_values(intervals)
-    return float(values.std() or np.abs(values).max() or 1.0)
+    mean, spread = _mean_and_spread(intervals)
+    return spread or abs(mean) or 1.0
 
 
-def _face_values(intervals: Intervals) -> NDArray[np.float64]:
-    """Return the values of all cells, exact then open, the latter at their limit."""
+def _face_values(intervals: Intervals) -> tuple[NDArray, NDArray]:
+    """Return the values of the exact cells, and those of the open ones at their limit."""
     side = intervals.by_row
-    return np.concatenate([side.value, face_value(side.lower, side.upper)]).astype(np.float64)
+    return side.value, face_value(side.lower, side.upper)
+
+
+def _mean_and_spread(intervals: Intervals) -> tuple[float, float]:
+    """Return mean and standard deviation of the values of all cells, never copied as a whole."""
+    strips = [
+        part[i : i + _STRIP]
+        for part in _face_values(intervals)
+        for i in range(0, len(part), _STRIP)
+    ]
+    n = len(intervals)
+    mean = sum(float(x.sum(dtype=np.float64)) for x in strips) / n
+    squares = sum(float(np.square(x.astype(np.float64) - mean).sum()) for x in strips)
+    return mean, float(np.sqrt(squares / n))
 
 
 def _level(intervals: Intervals, mean: float, spread: float) -> float:
@@ -106,7 +120,6 @@ def _random_factors(
 
 def _svd_factors(
     intervals: Intervals,
-    values: NDArray,
     rank: int,
     mean: float,
     bias: bool,
@@ -114,6 +127,7 @@ def _svd_factors(
 ) -> tuple[NDArray, NDArray]:
     """Return the leading factors of mean + sparse deviations (offsets carry the mean)."""
     rows, cols, _, _ = intervals.triplets()
+    values = np.concatenate(_face_values(intervals)).astype(np.float64)
     S = sparse.csr_array((values - mean, (rows, cols)), shape=intervals.shape)
     level = 0.0 if bias else mean
     table = LinearOperator(

@@ -17,7 +17,7 @@ from declip.intervals import Intervals
 from declip.lowrank import LowRank
 from declip.objective import gradient, total_loss
 from declip.solvers.clipping import Clipping, Limits, clipping
-from declip.solvers.solution import Solution
+from declip.solvers.solution import NO_BOOKMARK, Bookmark, Solution
 from declip.svd import SVD, leading, shrink
 
 __all__ = ["subgradient_descent"]
@@ -37,7 +37,8 @@ class _Problem:
 
     def svd(self, clipped: Clipping, near: NDArray | None) -> SVD:
         """Return the singular triplets of Clip(X), all of them for a small table."""
-        return leading(clipped.clipped(), self.max_rank, near, warm_steps=1)
+        found = leading(clipped.clipped(), self.max_rank, near, warm_steps=1)
+        return SVD(*map(np.ascontiguousarray, found))  # the same to BLAS when it is read again
 
     def step(self, clipped: Clipping, clip: SVD, eta: float) -> SVD:
         """Return shrink(X - eta (G + beta W * U V^T), eta alpha)."""
@@ -65,12 +66,13 @@ def subgradient_descent(
     tol: float = 1e-6,
     threads: int = 1,
     on_sweep: Callable[[Solution], bool] = lambda _: False,
+    bookmark: Bookmark = NO_BOOKMARK,
 ) -> Solution:
     """Return the iterate with the lowest objective.
 
     Parameters
     ----------
-    intervals, start, alpha, max_iter, threads, on_sweep
+    intervals, start, alpha, max_iter, threads, on_sweep, bookmark
         As in `declip.solvers.minimise`.
     limits : Limits
         Limits of all cells.
@@ -84,11 +86,15 @@ def subgradient_descent(
         The fit counts as settled if the last steps lowered the objective by at most this share.
     """
     problem = _Problem(intervals, limits, alpha, alpha_clipped, max_rank, threads)
-    X = best = start
-    now = clipping(X, limits, threads)
-    clip = problem.svd(now, None)
-    history = [problem.value(X, X.trace_norm(), clip)]
-    eta, stopped = first_step, False
+    if bookmark.state is None:
+        X = best = start
+        now = clipping(X, limits, threads)
+        clip = problem.svd(now, None)
+        history, eta = [problem.value(X, X.trace_norm(), clip)], first_step
+    else:
+        X, best, clip, history, eta = bookmark.state
+        now = clipping(X, limits, threads)
+    stopped = False
     while len(history) <= max_iter and eta > _NEGLIGIBLE * first_step and not stopped:
         found = problem.step(now, clip, eta)
         X = LowRank.from_svd(found, X.A.dtype)
@@ -99,6 +105,7 @@ def subgradient_descent(
             best = X
         history.append(min(value, history[-1]))
         eta *= _DECAY
+        bookmark.put((X, best, clip, history, eta))
         stopped = on_sweep(Solution(best, np.array(history), False, 0.0))
     unit = abs(history[-1]) or 1.0
     settled = history[-min(10, len(history))] - history[-1] <= tol * unit

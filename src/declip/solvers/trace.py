@@ -18,7 +18,7 @@ from declip.lowrank import LowRank
 from declip.objective import Gradient, Penalised, certificate, gradient, total_loss
 from declip.solvers.als import minimise
 from declip.solvers.noise import fit_scale
-from declip.solvers.solution import Solution
+from declip.solvers.solution import NO_BOOKMARK, Bookmark, Solution
 from declip.svd import SVD, shrink, truncated_svd
 
 __all__ = ["factored", "proximal"]
@@ -79,6 +79,7 @@ def proximal(
     tol: float = 1e-4,
     threads: int = 1,
     on_sweep: Callable[[Solution], bool] = lambda _: False,
+    bookmark: Bookmark = NO_BOOKMARK,
 ) -> Solution:
     """Minimise by accelerated proximal gradient.
 
@@ -88,7 +89,7 @@ def proximal(
 
     Parameters
     ----------
-    intervals, start, alpha, scale, max_iter, threads, on_sweep
+    intervals, start, alpha, scale, max_iter, threads, on_sweep, bookmark
         As in `declip.solvers.minimise`.
     first_alpha : float
         Where the continuation begins.
@@ -98,10 +99,13 @@ def proximal(
         Stop when the duality gap is below this share of the objective.
     """
     problem = _Problem(intervals, alpha, scale, threads, max_rank)
-    X = before = best = start
-    history = [problem.value(start, start.trace_norm())]
-    level, momentum = max(alpha, _CONTINUATION * first_alpha), 1.0
-    converged = stopped = False
+    if bookmark.state is None:
+        X = before = best = start
+        history = [problem.value(start, start.trace_norm())]
+        level, momentum, converged = max(alpha, _CONTINUATION * first_alpha), 1.0, False
+    else:
+        X, before, best, history, level, momentum, problem.scale, converged = bookmark.state
+    stopped = False
     while len(history) <= max_iter and not converged and not stopped:
         faster = 0.5 * (1 + math.sqrt(1 + 4 * momentum**2))
         Y = _extrapolated(X, before, (momentum - 1) / faster)
@@ -123,6 +127,7 @@ def proximal(
         if value <= history[-1] or converged:
             best = X
         history.append(min(value, history[-1]))
+        bookmark.put((X, before, best, history, level, momentum, problem.scale, converged))
         stopped = on_sweep(Solution(best, np.array(history), False, problem.scale))
     return Solution(best, np.array(history), converged, problem.scale, stopped)
 
@@ -138,6 +143,7 @@ def factored(
     tol: float = 1e-4,
     threads: int = 1,
     on_sweep: Callable[[Solution], bool] = lambda _: False,
+    bookmark: Bookmark = NO_BOOKMARK,
 ) -> Solution:
     """Minimise over factors, raising their rank until the duality gap is small.
 
@@ -146,10 +152,14 @@ def factored(
     (s - alpha)^2 / 2. Parameters are those of `proximal`.
     """
     problem = _Problem(intervals, alpha, scale, threads, max_rank)
-    model, history = start, [problem.value(start, start.trace_norm())]
+    if bookmark.state is None:
+        model, history = start, [problem.value(start, start.trace_norm())]
+        stage_tol = tol
+    else:
+        model, history, stage_tol, problem.scale = bookmark.state
     converged = stopped = False
-    stage_tol = tol
     while len(history) <= max_iter and not converged and not stopped:
+        bookmark.put((model, history, stage_tol, problem.scale))
         part = minimise(
             *(intervals, _widened(problem, model), alpha),
             scale=problem.scale,

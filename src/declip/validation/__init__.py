@@ -7,6 +7,7 @@ from declip.validation.cells import (
     check_positive,
     check_selection,
     check_triplets,
+    refuse_repeated,
 )
 from declip.validation.coverage import name_some, warn_about_coverage, warn_nothing_clipped
 from declip.validation.limits import (
@@ -47,6 +48,7 @@ __all__ = [
     "free_memory",
     "limits_of_all_cells",
     "name_some",
+    "refuse_repeated",
     "resolve_limit",
     "table_to_triplets",
     "warn_about_coverage",

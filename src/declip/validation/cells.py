@@ -275,5 +275,16 @@ def _refuse_duplicates(rows: NDArray[Any], cols: NDArray[Any], shape: Shape, wha
     )
 
 
+def refuse_repeated(rows: NDArray[Any], cols: NDArray[Any]) -> None:
+    """Refuse cells in row-major order of which two are the same."""
+    same = np.flatnonzero((rows[1:] == rows[:-1]) & (cols[1:] == cols[:-1]))
+    if same.size:
+        k = same[0]
+        raise ValueError(
+            f"Cell row {rows[k]}, column {cols[k]} is given twice (counting from 0). "
+            "Repeated cells are never summed: keep one value for each cell."
+        )
+
+
 def _count(positions: NDArray[Any], noun: str) -> str:
     return f"1 {noun} has" if positions.size == 1 else f"{positions.size} {noun}s have"

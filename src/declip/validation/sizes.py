@@ -60,8 +60,8 @@ def check_memory(shape: tuple[int, ...], dtype: DTypeLike, what: str, remedy: st
     remedy : str
         The way out, at its end.
     """
-    needed, free = prod(int(size) for size in shape) * np.dtype(dtype).itemsize, free_memory()
-    if needed > max(free, ALWAYS_TRIED):
+    needed = prod(int(size) for size in shape) * np.dtype(dtype).itemsize
+    if needed > ALWAYS_TRIED and needed > (free := free_memory()):
         raise MemoryError(
             f"{what} needs {needed / GIB:.1f} GiB for a {' x '.join(map(str, shape))} table of "
             f"{np.dtype(dtype)}, but about {free / GIB:.1f} GiB is free; {remedy}"

@@ -7,7 +7,6 @@ import narwhals.stable.v2 as nw
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from sklearn.utils.validation import check_array
 
 from declip.validation.cells import (
     LARGEST,
@@ -22,6 +21,7 @@ from declip.validation.cells import (
     where,
 )
 from declip.validation.columns import column_to_float, refuse_dates, series_to_float
+from declip.validation.sizes import check_memory
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,6 +77,7 @@ def check_bounds(lower: Any, upper: Any) -> Bounds:
             f"got {low.values.shape} and {high.values.shape}."
         )
     _check_same_labels(low, high)
+    check_memory((3, *low.values.shape), np.float64, "from_bounds", "use from_triplets.")
     observed = ~(np.isnan(low.values) & np.isnan(high.values))
     observed &= ~(np.isneginf(low.values) & np.isposinf(high.values))
     dtype = np.result_type(low.values, high.values)
@@ -101,7 +102,7 @@ def as_table(X: Any, name: str = "X", estimator: Any = None) -> Table:
         raise TypeError(f"{name} is a lazy frame: call its collect() first.")
     else:
         table = Table(X if sp.issparse(X) else _plain_array(X, name))
-    values = check_array(
+    values = _check_array(
         table.values,
         dtype=[np.float64, np.float32],
         ensure_all_finite=False,
@@ -119,6 +120,7 @@ def backend_of(X: Any) -> Any:
 
 def _dense_cells(X: Any, estimator: Any) -> Triplets:
     table = as_table(X, estimator=estimator)
+    check_memory((2, *table.values.shape), np.float64, "X", "pass it as a scipy.sparse matrix.")
     observed = ~np.isnan(table.values)
     rows, cols = _positions(observed)
     shape = check_shape(table.values.shape)
@@ -135,7 +137,9 @@ def _positions(observed: NDArray[np.bool_]) -> tuple[NDArray[np.int32], NDArray[
 def stored_cells(X: Any, estimator: Any = None) -> Triplets:
     """Collect the stored cells of a scipy.sparse container, a stored NaN or 0 among them."""
     # dtype=None: scipy sums duplicates, in place, when it converts the type of the data.
-    X = check_array(X, accept_sparse=True, dtype=None, ensure_all_finite=False, estimator=estimator)
+    X = _check_array(
+        X, accept_sparse=True, dtype=None, ensure_all_finite=False, estimator=estimator
+    )
     if X.ndim != 2:
         raise ValueError(f"Expected a 2D sparse table, got {X.ndim} dimensions.")
     shape = check_shape(X.shape)
@@ -231,3 +235,10 @@ def _check_ranges(bounds: Bounds) -> None:
         finite = np.where(np.isfinite(end), end, 0)
         if np.abs(finite).max() > LARGEST[end.dtype]:
             refuse_large(bounds, finite)
+
+
+def _check_array(X: Any, **how: Any) -> Any:
+    # Imported when used: workers of a cluster read no tables, and save its 130 MB.
+    from sklearn.utils.validation import check_array
+
+    return check_array(X, **how)

@@ -13,6 +13,7 @@ from declip.solvers.gibbs.chain import Chain, Model, Table
 from declip.solvers.gibbs.convergence import effective_sample_size, split_r_hat
 from declip.solvers.gibbs.posterior import Posterior, Sample
 from declip.solvers.gibbs.units import Units
+from declip.solvers.solution import NO_BOOKMARK, Bookmark
 
 __all__ = ["AGREEING", "JUDGED", "R_HAT_LIMIT", "Kept", "Monitor", "Run", "sample_posterior"]
 
@@ -113,6 +114,13 @@ class Run:
     monitor: Monitor
     stopped: bool = False
 
+    def _check_loaded(self) -> None:
+        """Refuse a run that was read from a file and traces cells outside of its table."""
+        places, shape = (self.monitor.rows, self.monitor.cols), self.chains[0].factors.shape
+        inside = all(p.min() >= 0 and p.max() < n for p, n in zip(places, shape, strict=True))
+        if not inside or {chain.factors.shape for chain in self.chains} != {shape}:
+            raise ValueError("the parts of a run are not of one table")
+
     @property
     def n_iter(self) -> int:
         """Number of sweeps of each chain."""
@@ -174,6 +182,7 @@ def sample_posterior(
     last: Run | None = None,
     threads: int = 1,
     on_sweep: Callable[[Run], bool] = lambda _: False,
+    bookmark: Bookmark = NO_BOOKMARK,
 ) -> Run:
     """Draw from the posterior of a low-rank table with intervals.
 
@@ -199,14 +208,19 @@ def sample_posterior(
         Threads; the result does not depend on it.
     on_sweep : callable
         Called after each sweep of all chains; a true answer stops.
+    bookmark : Bookmark
+        Where to go on, and where to leave the state after each sweep.
     """
-    if last is None:
+    done = 0
+    if bookmark.state is not None:
+        run, done, burn_in = bookmark.state
+    elif last is None:
         units = units or Units.of(intervals, shared=model.row_offsets)
         run = _begin(intervals, model, chains, max_kept, seed, units)
     else:
         run, burn_in = last.fork(), 0
     table = Table(run.units.standardise(intervals))
-    for sweep in range(burn_in + n_samples):
+    for sweep in range(done, burn_in + n_samples):
         for chain in run.chains:
             chain.sweep(table, threads)
         run.history.append(float(np.mean([chain.misfit for chain in run.chains])))
@@ -214,6 +228,7 @@ def sample_posterior(
             run.traces.append(np.array([run.monitor.watch(chain) for chain in run.chains]))
             for chain, kept in zip(run.chains, run.kept, strict=True):
                 kept.offer(chain)
+        bookmark.put((run, sweep + 1, burn_in))
         if on_sweep(run):
             return replace(run, stopped=True)
     return run

@@ -1,0 +1,121 @@
+"""Numbers that stand in the sentences of the page."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+from experiments.paper import summary, theory
+from experiments.paper.runner import FULL
+from experiments.paper.summary import TASKS, Result
+from experiments.paper.tables import Results
+
+EXACT = 1e-3  # relative error below which the least trace norm counts as exact
+
+
+def illustration(results: list[Result]) -> dict[str, str]:
+    found = [r for r in results if r["settings"]["what"] == "illustration"]
+    names = {"share_clipped": ".0%", "error": ".1e", "error_clipped": ".1e"}
+    return {
+        f"illustration_{name}": f"{found[0][name]:{digits}}" if found else "-"
+        for name, digits in names.items()
+    }
+
+
+def hinge(results: Results) -> dict[str, str]:
+    """Return how far hinge and MC are apart, at the printed threshold, tuned, and with offsets."""
+    fits = {
+        name: {key: mean.value for key, mean in scores.items()}
+        for name in ("test", "test_tuned", "AP")
+        for scores in (summary.faithful_scores(results["faithful"], name),)
+    }
+    offsets = {
+        name: {key: scores[name][0] for key, scores in of_models.items()}
+        for name in ("F1", "AP")
+        for of_models in (summary.beyond_scores(results["beyond"]),)
+    }
+    return {
+        "gap_printed": _gap(fits["test"], "Fro-CMC", "Fro-MC"),
+        "gap_tuned": _gap(fits["test_tuned"], "Fro-CMC", "Fro-MC"),
+        "gap_AP": _gap(fits["AP"], "Fro-CMC", "Fro-MC"),
+        "gap_offsets": _gap(offsets["F1"], "bias + hinge", "bias + MC"),
+        "gap_offsets_AP": _gap(offsets["AP"], "bias + hinge", "bias + MC"),
+        "gap_tobit_AP": _gap(offsets["AP"], "bias + Tobit", "bias + MC"),
+    }
+
+
+def _gap(scores: dict[tuple, float], one: str, other: str) -> str:
+    """Return the smallest and the largest gain of one over another, among the four tasks."""
+    gaps = [
+        scores[one, *task] - scores[other, *task]
+        for task in TASKS
+        if {(one, *task), (other, *task)} <= scores.keys()
+    ]
+    return f"{min(gaps):+.3f} to {max(gaps):+.3f}" if gaps else "-"
+
+
+def recovery(results: list[Result]) -> dict[str, str]:
+    """Return what the margin and nu_B say of recovery, and how the two trace norms compare."""
+    points = [point for result in results for point in result["points"]]
+
+    def recovered(which: list[bool]) -> str:
+        errors = [
+            p["errors"]["Fro-CMC"] for p, of_them in zip(points, which, strict=True) if of_them
+        ]
+        return f"{sum(x < theory.RECOVERED for x in errors)} of {len(errors)}"
+
+    wide = [p["margin"] > 1e-6 for p in points]
+    inside = [p["nu_B"] < 0.5 for p in points]
+    return {
+        "margin_wide": recovered(wide),
+        "margin_narrow": recovered([not x for x in wide]),
+        "nu_inside": recovered(inside),
+        "nu_outside": recovered([not x for x in inside]),
+        **_trace_norms(points),
+    }
+
+
+def _trace_norms(points: list[dict]) -> dict[str, str]:
+    errors = np.array([[p["errors"][name] for name in theory.TRACE_NORMS] for p in points])
+    errors = errors.reshape(-1, 2)
+    exact = errors < EXACT
+    clipped = np.array([p["clipped"] > 0 for p in points], bool)
+    neither = errors[clipped & ~exact.any(axis=1)]
+    ratios = neither[:, 0] / neither[:, 1]
+    return {
+        "trace_agree": f"{(exact[:, 0] == exact[:, 1]).sum()} of {len(exact)}",
+        "trace_closer": f"{(ratios < 1).sum()} of {len(ratios)}",
+        "trace_ratio": f"{np.median(ratios):.2f}" if len(ratios) else "-",
+    }
+
+
+def undetermined(results: list[Result]) -> str:
+    """Return where the error sits."""
+    parts = [
+        f"at C = {r['settings']['C']} the {r['cols_out']} columns and {r['rows_out']} rows with "
+        f"fewer exact training cells than the rank hold {r['share_of_error']:.0%} of the squared "
+        f"error; without them it is {r['determined']:.2g} instead of {r['all_cells']:.2g}"
+        for r in results
+    ]
+    return "; ".join(parts) or "not looked at yet"
+
+
+def full_grid(results: list[Result]) -> str:
+    """Compare what was chosen with the choice of full grids, made with fresh starts."""
+    same, ratios = [], []
+    for result in results:
+        path = (
+            FULL
+            / "full-grid"
+            / "{generator}-C{C}-seed{seed}-{method}.json".format(**result["settings"])
+        )
+        if result["settings"]["size"] == "full" and path.exists():
+            full, chosen = json.loads(path.read_text())["chosen"], result["chosen"]
+            same.append(all(full[name] == chosen[name] for name in ("k", "alpha")))
+            ratios.append(chosen["all_cells"] / full["all_cells"])
+    if not same:
+        return "not compared yet"
+    return (
+        f"the same rank and penalty chosen in {sum(same)} of {len(same)} runs, and errors "
+        f"{min(ratios):.2f} to {max(ratios):.2f} times theirs"
+    )

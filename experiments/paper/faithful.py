@@ -1,0 +1,208 @@
+"""The rating tasks as the paper prints them (its Table 2): F1 at a fixed threshold.
+
+Settings are chosen by the F1 of the validation cells, for each split.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import lru_cache, partial
+from itertools import product
+from typing import Any
+
+import numpy as np
+from experiments.paper.runner import Job
+from experiments.paper.synthetic import TREATMENT, Point
+from experiments.ratings import DATA, Task
+from scipy.sparse import csr_array
+
+from declip import FroCMC, Intervals, TrCMC
+from declip.lowrank import LowRank
+from declip.solvers import Limits, Solution, constant_model, subgradient_descent
+from declip.svd import operator_norm
+
+SEEDS = range(5)
+CAP = 25  # rank of the capped Tr methods
+METHODS = (
+    *("Fro-CMC", "Fro-MC", "Tr-CMC", "Tr-MC", "DTr-CMC"),
+    *("Tr-CMC, uncapped", "Tr-MC, uncapped"),
+)
+FRO_GRID = {
+    "k": (24, 28, 32, 36, 40),
+    "alpha": (0.1, 0.01, 0.001),
+    "rungs": ((100, 15), (500, 1)),  # sweeps, and how many settings are given so many
+}
+TR_GRID = {"share": 1e-4, "max_iter": (100, 500), "tol": 0.0}
+UNCAPPED_GRID = {**TR_GRID, "max_iter": (100,)}
+DTR_GRID = {
+    "penalties": ((1.0, 0.2),),
+    "first_step": 1.0,
+    "max_rank": None,
+    "stops": (20, 40, 60, 80, 100),
+}
+QUICK_GRIDS = {
+    "Fro": {"k": (24, 32), "alpha": (0.1, 0.01), "rungs": ((20, 4), (100, 1))},
+    "Tr": {"share": 1e-4, "max_iter": (30,), "tol": 0.0},
+    "DTr": {**DTR_GRID, "max_rank": 50, "stops": (10, 20)},
+}
+GRIDS = {"Fro": FRO_GRID, "Tr": TR_GRID, "DTr": DTR_GRID}
+
+
+def training_cells(task: Task) -> Intervals:
+    return task.intervals(task.ceiling)
+
+
+def training_table(task: Task) -> csr_array:
+    data, train = task.ratings, task.train
+    values = np.minimum(data.values[train], task.ceiling)
+    return csr_array((values, (data.rows[train], data.cols[train])), shape=data.shape)
+
+
+def raced(
+    settings: list[dict[str, Any]],
+    fit: Callable[[dict[str, Any], int], Any],
+    score: Callable[[Any], float],
+    rungs: list[list[int]],
+) -> Iterator[Point]:
+    """Fit all settings a little, the best of them more, and so on."""
+    left = list(settings)
+    for n_iter, n_best in rungs:
+        fitted = []
+        for point in left[:n_best]:
+            model = fit(point, n_iter)
+            yield {**point, "max_iter": n_iter}, model
+            fitted.append((score(model), point))
+        left = [point for _, point in sorted(fitted, key=lambda pair: -pair[0])]
+
+
+def fro(task: Task, clipped: str, grid: dict[str, Any], score: Any, seed: int) -> Iterator[Point]:
+    cells = training_cells(task)
+
+    def fit(point: dict[str, Any], n_iter: int) -> FroCMC:
+        how = {"clipped": clipped, "max_iter": n_iter, "random_state": seed}
+        return FroCMC(point["k"], alpha=point["alpha"], **how).fit(cells)
+
+    points = [{"k": k, "alpha": alpha} for k, alpha in product(grid["k"], grid["alpha"])]
+    return raced(points, fit, score, grid["rungs"])
+
+
+def trace(
+    task: Task, clipped: str, grid: dict[str, Any], score: Any, seed: int, max_rank: int | None
+) -> Iterator[Point]:
+    """Fit the one penalty of the paper, for its two numbers of iterations."""
+    cells = training_cells(task)
+    alpha = grid["share"] * operator_norm(training_table(task))
+    for n_iter in grid["max_iter"]:
+        model = TrCMC(alpha, clipped=clipped, max_rank=max_rank, max_iter=n_iter, tol=grid["tol"])
+        yield {"alpha": alpha, "max_iter": n_iter}, model.fit(cells)
+
+
+def dtr(task: Task, clipped: str, grid: dict[str, Any], score: Any, seed: int) -> Iterator[Point]:
+    """Fit pairs of penalties, each stopped after several numbers of steps on its way."""
+    cells = training_cells(task).treat(clipped).astype(np.float32)
+    limits = Limits(*(np.full((1, 1), x, np.float32) for x in (-np.inf, task.ceiling)))
+    for alpha, alpha_clipped in grid["penalties"]:
+        stops: list[Point] = []
+
+        def keep(state: Solution) -> bool:
+            if state.n_iter in grid["stops"]:
+                how = {"alpha": alpha, "alpha_clipped": alpha_clipped, "max_iter": state.n_iter}  # noqa: B023
+                stops.append((how, Stopped(state.model, state.n_iter)))  # noqa: B023
+            return state.n_iter >= max(grid["stops"])
+
+        subgradient_descent(
+            *(cells, constant_model(cells, 1.0), limits, alpha, alpha_clipped),
+            first_step=grid["first_step"],
+            max_rank=grid["max_rank"],
+            on_sweep=keep,
+        )
+        yield from stops
+
+
+class Stopped:
+    """A fit that was stopped on its way, as an estimator shows itself."""
+
+    def __init__(self, model: LowRank, n_iter: int) -> None:
+        self.model, self.n_iter_ = model, n_iter
+        self.components_ = model.Q.T
+
+    def predict(self, rows: np.ndarray, cols: np.ndarray) -> np.ndarray:
+        return self.model.predict(rows.astype(np.int32), cols.astype(np.int32))
+
+
+def fits_of(method: str) -> tuple[Callable[..., Iterator[Point]], str]:
+    """Return how a method is fitted, and how it treats clipped cells."""
+    name, _, uncapped = method.partition(", ")
+    family, kind = name.split("-")
+    capped = partial(trace, max_rank=None if uncapped else CAP)
+    return {"Fro": fro, "Tr": capped, "DTr": dtr}[family], TREATMENT[kind]
+
+
+@lru_cache(maxsize=2)
+def ratings(name: str) -> Any:
+    return DATA[name]()
+
+
+def run(data: str, task: int, seed: int, method: str, grid: dict[str, Any]) -> dict[str, Any]:
+    split = Task.of(ratings(data), task, seed)
+
+    def predict(model: Any) -> np.ndarray:
+        return model.predict(split.ratings.rows, split.ratings.cols)
+
+    def score(model: Any) -> float:
+        return split.printed_f1(predict(model), split.validation)
+
+    fits, clipped = fits_of(method)
+    points = [
+        {
+            **settings,
+            **scores(split, predict(model)),
+            "n_iter": model.n_iter_,
+            "rank": int(model.components_.shape[0]),
+        }
+        for settings, model in fits(split, clipped, grid, score, seed)
+    ]
+    share = float(split.high[split.test].mean())
+    return {
+        "share_high": share,
+        "all_positive_f1": 2 * share / (1 + share),  # precision = share, recall = 1
+        "chosen": max(finished(points, method), key=lambda point: point["validation"]),
+        "grid": points,
+    }
+
+
+def scores(split: Task, prediction: np.ndarray) -> dict[str, float]:
+    """Return what chooses, F1 as printed, and what a ranking is judged by."""
+    return {
+        "validation": split.printed_f1(prediction, split.validation),
+        "test": split.printed_f1(prediction, split.test),
+        "test_tuned": split.f1(prediction),
+        **split.scores(prediction, split.test),
+    }
+
+
+def finished(points: list[dict[str, Any]], method: str) -> list[dict[str, Any]]:
+    """Return the fits to choose from: of a race, those that were not given up."""
+    last = max(point["max_iter"] for point in points)
+    return [p for p in points if p["max_iter"] == last or not method.startswith("Fro")]
+
+
+def jobs(quick: bool) -> list[Job]:
+    """Return the runs; the uncapped methods, which are slow, are last, with one split."""
+    found = []
+    grids = QUICK_GRIDS if quick else GRIDS
+    for i, method in enumerate(METHODS):
+        seeds = SEEDS[:1] if quick else SEEDS[:1] if "uncapped" in method else SEEDS
+        if quick and "uncapped" in method:
+            continue
+        for seed, data, task in product(seeds, DATA, (1, 2)):
+            settings = {"data": data, "task": task, "seed": seed, "method": method}
+            name = f"{data}-task{task}-seed{seed}-{method.replace(', ', '-')}"
+            grid = UNCAPPED_GRID if "uncapped" in method else grids[method.split("-")[0]]
+            found.append(Job("faithful", name, {**settings, "grid": grid}, _turn(i, seed)))
+    return found
+
+
+def _turn(method: int, seed: int) -> float:
+    later = {"DTr-CMC": 5, "Tr-CMC, uncapped": 9, "Tr-MC, uncapped": 9}
+    return 10 * seed + later.get(METHODS[method], 2 + method / 10)

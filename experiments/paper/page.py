@@ -1,0 +1,95 @@
+"""The page of results: the paper's numbers and ours side by side, with the figures."""
+
+from __future__ import annotations
+
+import importlib
+import os
+from pathlib import Path
+from string import Template
+
+from experiments.common import versions
+from experiments.paper import facts, figures, tables
+from experiments.paper.runner import found
+from experiments.paper.tables import Results
+
+TEXT = Path(__file__).with_name("page.md")
+NOTE = "\n**Quick runs: smaller, fewer and shorter, to see that all of it works. Not results.**\n"
+PICTURES = {
+    "histograms": "Histograms of the ratings",
+    "illustration": "True, observed and restored matrix",
+    "synthetic-rounded": "Relative RMSE against the clipping rate, rounded generator",
+    "synthetic-continuous": "Relative RMSE against the clipping rate, continuous generator",
+    "limits": "Relative RMSE against the share clipped, five kinds of limits",
+    "theory": "Phase diagrams of recovery, and margins against nu_B",
+}
+STUDIES = (
+    *("pictures", "synthetic", "evidence", "faithful", "beyond", "limits", "theory", "times"),
+)
+
+
+def write(folder: Path, quick: bool) -> Path:
+    """Write the page of what has been run: experiments/PAPER.md, or beside the quick results."""
+    modules = {name: importlib.import_module(f"experiments.paper.{name}") for name in STUDIES}
+    jobs = {name: module.jobs(quick) for name, module in modules.items()}
+    results = {name: found(mine, folder) for name, mine in jobs.items()}
+    page = folder / "PAPER.md" if quick else folder.parents[1] / "PAPER.md"
+    page.parent.mkdir(parents=True, exist_ok=True)
+    draw(results, folder / "figures")
+    content = {
+        "note": NOTE if quick else "",
+        **pictures(folder / "figures", page.parent),
+        "versions": ", ".join(f"{name} {number}" for name, number in versions().items()),
+        "progress": tables.progress({name: len(mine) for name, mine in jobs.items()}, results),
+        **filled(results),
+    }
+    page.write_text(Template(TEXT.read_text()).substitute(content))
+    return page
+
+
+def pictures(folder: Path, seen_from: Path) -> dict[str, str]:
+    """Return the pictures as links, where they have been drawn."""
+    files = {name: folder / f"{name}.png" for name in PICTURES}
+    return {
+        f"picture_{name.replace('-', '_')}": (
+            f"![{PICTURES[name]}]({os.path.relpath(path, seen_from)})"
+            if path.exists()
+            else f"({PICTURES[name]}: not run yet.)"
+        )
+        for name, path in files.items()
+    }
+
+
+def filled(results: Results) -> dict[str, str]:
+    """Return what the runs put in the places of the text."""
+    return {
+        "marks": tables.marks(results),
+        "sweep_rounded": tables.sweep(results["synthetic"], "rounded"),
+        "sweep_continuous": tables.sweep(results["synthetic"], "continuous"),
+        "printed": tables.printed(results["faithful"]),
+        "tuned": tables.tuned(results["faithful"]),
+        "with_offsets": tables.with_offsets(results["beyond"]),
+        "times": tables.times(results["times"]),
+        "limits": tables.kinds_of_limits(results["limits"]),
+        "full_grid": facts.full_grid(results["synthetic"]),
+        "undetermined": facts.undetermined(results["evidence"]),
+        **facts.illustration(results["pictures"]),
+        **facts.hinge(results),
+        **facts.recovery(results["theory"]),
+    }
+
+
+def draw(results: Results, folder: Path) -> None:
+    by_name = {result["settings"]["what"]: result for result in results["pictures"]}
+    sets = [by_name[name] for name in tables.SHORT if name in by_name]
+    if sets:
+        figures.histograms(sets, folder / "histograms.png")
+    if "illustration" in by_name:
+        figures.illustration(by_name["illustration"], folder / "illustration.png")
+    for generator in ("rounded", "continuous"):
+        mine = [r for r in results["synthetic"] if r["settings"]["generator"] == generator]
+        if mine:
+            figures.synthetic(mine, generator, folder / f"synthetic-{generator}.png")
+    if results["limits"]:
+        figures.varying(results["limits"], folder / "limits.png")
+    if results["theory"]:
+        figures.phases(results["theory"], folder / "theory.png")

@@ -1,0 +1,94 @@
+"""What the runs say together: means over the seeds, and the paper's own numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
+
+import numpy as np
+from experiments.common import mean_and_error
+from experiments.paper import beyond
+
+Result = dict[str, Any]
+
+# Table 2: FilmTrust task 1, task 2, MovieLens-100K task 1, task 2.
+PAPER_F1 = {
+    "DTr-CMC": ("0.47 (0.01)", "0.46 (0.01)", "0.39 (0.00)", "0.38 (0.00)"),
+    "Fro-CMC": ("0.35 (0.01)", "0.40 (0.01)", "0.41 (0.00)", "0.41 (0.01)"),
+    "Fro-MC": ("0.27 (0.01)", "0.35 (0.01)", "0.21 (0.01)", "0.38 (0.01)"),
+    "Tr-CMC": ("0.36 (0.00)", "0.39 (0.00)", "0.40 (0.00)", "0.40 (0.00)"),
+    "Tr-MC": ("0.22 (0.00)", "0.35 (0.01)", "0.12 (0.00)", "0.38 (0.00)"),
+    "all positive": ("0.41 (0.00)", "0.41 (0.00)", "0.35 (0.00)", "0.35 (0.00)"),
+}
+# Appendix "Computation time", seconds.
+PAPER_SECONDS = {
+    "synthetic": {"DTr-CMC": 97, "Fro-CMC": 85, "Tr-CMC": 10},
+    "FilmTrust": {"DTr-CMC": 706, "Fro-CMC": 606, "Tr-CMC": 15},
+    "MovieLens-100K": {"DTr-CMC": 324, "Fro-CMC": 609, "Tr-CMC": 11},
+}
+TASKS = [(data, task) for data in ("FilmTrust", "MovieLens-100K") for task in (1, 2)]
+
+
+class Mean(NamedTuple):
+    """A mean over the seeds with its standard error, NaN for one seed."""
+
+    value: float
+    error: float
+    seeds: int
+
+    @classmethod
+    def of(cls, values: Iterable[float]) -> Mean:
+        x = list(values)
+        return cls(*mean_and_error(x), len(x)) if x else cls(np.nan, np.nan, 0)
+
+    def text(self, digits: str = ".2f", error: str = "") -> str:
+        if not self.seeds:
+            return "-"
+        spread = f" ({self.error:{error or digits}})" if np.isfinite(self.error) else ""
+        return f"{self.value:{digits}}{spread}"
+
+
+def grouped(results: Iterable[Result], *names: str) -> dict[tuple, list[Result]]:
+    """Return the results by the values of some settings."""
+    groups: dict[tuple, list[Result]] = {}
+    for result in results:
+        groups.setdefault(tuple(result["settings"][name] for name in names), []).append(result)
+    return groups
+
+
+def averaged(
+    results: Iterable[Result], names: tuple[str, ...], value: Callable[[Result], float]
+) -> dict[tuple, Mean]:
+    """Return the mean of a value over the runs that agree in some settings."""
+    groups = grouped(results, *names)
+    return {key: Mean.of(value(result) for result in mine) for key, mine in groups.items()}
+
+
+def synthetic_errors(results: Iterable[Result], which: str) -> dict[tuple, Mean]:
+    """Return (generator, C, method) -> error of what validation chose."""
+    return averaged(results, ("generator", "C", "method"), lambda r: r["chosen"][which])
+
+
+def clipping_rates(results: Iterable[Result], name: str) -> dict[tuple, Mean]:
+    return averaged(results, ("generator", "C"), lambda r: r[name])
+
+
+def faithful_scores(results: Iterable[Result], which: str) -> dict[tuple, Mean]:
+    """Return (method, data, task) -> score of what validation chose."""
+    return averaged(results, ("method", "data", "task"), lambda r: r["chosen"][which])
+
+
+def all_positive(results: Iterable[Result]) -> dict[tuple, Mean]:
+    """Return (data, task) -> F1 of calling every cell high."""
+    seeds = {(*(r["settings"][n] for n in ("data", "task", "seed")),): r for r in results}
+    return averaged(seeds.values(), ("data", "task"), lambda r: r["all_positive_f1"])
+
+
+def cpu_seconds(results: Iterable[Result]) -> float:
+    return sum(result.get("seconds", {}).get("cpu", 0.0) for result in results)
+
+
+def beyond_scores(results: Iterable[Result]) -> dict[tuple, dict[str, Any]]:
+    """Return (model, data, task) -> scores at the setting that validation chose."""
+    groups = grouped(results, "model", "data", "task")
+    return {key: beyond.chosen(mine) for key, mine in groups.items()}

@@ -1,0 +1,191 @@
+"""The tables of the page, in Markdown."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from itertools import product
+
+import numpy as np
+from experiments.common import markdown_table
+from experiments.paper import beyond, faithful, limits, summary, synthetic
+from experiments.paper.summary import TASKS, Mean, Result
+
+Results = dict[str, list[Result]]  # of each study
+
+SHORT = {"FilmTrust": "FilmTrust", "MovieLens-100K": "ML-100K"}
+NOTHING = Mean.of([])
+PANELS = {"all_cells": "All cells", "unclipped_test_cells": "Unclipped test cells"}
+
+
+def progress(wanted: dict[str, int], results: Results) -> str:
+    """Return how many runs there are, and what they took."""
+    rows = [
+        [name, f"{len(mine)} of {wanted[name]}", f"{summary.cpu_seconds(mine) / 60:.0f}"]
+        for name, mine in results.items()
+    ]
+    everything = [result for mine in results.values() for result in mine]
+    share = f"{len(everything)} of {sum(wanted.values())}"
+    rows.append(["all", share, f"{summary.cpu_seconds(everything) / 60:.0f}"])
+    return markdown_table(["study", "runs", "minutes of one core"], rows)
+
+
+def small(mean: Mean) -> str:
+    """Return an error with two digits that count."""
+    if not mean.seeds:
+        return "-"
+    return f"{mean.value:.2g}" + (f" ({mean.error:.1g})" if np.isfinite(mean.error) else "")
+
+
+def short(value: float) -> str:
+    """Return a score with three digits and no zero before them."""
+    return "-" if np.isnan(value) else f"{value:.3f}".lstrip("0")
+
+
+def sweep(results: list[Result], generator: str) -> str:
+    """Return the synthetic sweep with one generator: a table for each panel of the figure."""
+    mine = [r for r in results if r["settings"]["generator"] == generator]
+    if not mine:
+        return "Not run yet.\n"
+    above, at = (
+        summary.clipping_rates(mine, name) for name in ("share_above", "share_at_or_above")
+    )
+    methods = sorted({r["settings"]["method"] for r in mine}, key=synthetic.METHODS.index)
+    tables = []
+    for which, title in PANELS.items():
+        errors = summary.synthetic_errors(mine, which)
+        rows = [
+            [f"{C:g}", f"{above[generator, C].value:.2f}", f"{at[generator, C].value:.2f}"]
+            + [small(errors.get((generator, C, method), NOTHING)) for method in methods]
+            for C in sorted({r["settings"]["C"] for r in mine})
+        ]
+        rows.append(["seeds", "", "", *(_seeds(errors, method) for method in methods)])
+        tables.append(f"{title}:\n\n" + markdown_table(["C", "> C", ">= C", *methods], rows))
+    return "\n".join(tables)
+
+
+def _seeds(errors: dict[tuple, Mean], method: str) -> str:
+    seeds = {mean.seeds for (_, _, m), mean in errors.items() if m == method}
+    return f"{min(seeds)} to {max(seeds)}" if len(seeds) > 1 else str(*seeds)
+
+
+def printed(results: list[Result]) -> str:
+    """Return F1 at the printed threshold beside the paper's."""
+    scores = summary.faithful_scores(results, "test")
+    scores |= {("all positive", *key): mean for key, mean in summary.all_positive(results).items()}
+    rows = []
+    for method in (*summary.PAPER_F1, "Tr-CMC, uncapped", "Tr-MC, uncapped"):
+        means = [scores.get((method, *task), NOTHING) for task in TASKS]
+        paper = summary.PAPER_F1.get(method, ("",) * len(TASKS))
+        pairs = [x for p, mean in zip(paper, means, strict=True) for x in (p, mean.text(".3f"))]
+        rows.append([method, *pairs, _range([mean.seeds for mean in means])])
+    header = [f"{SHORT[d]} {t}, {who}" for d, t in TASKS for who in ("paper", "ours")]
+    return markdown_table(["method", *header, "splits"], rows)
+
+
+def _range(counts: list[int]) -> str:
+    low, high = min(counts), max(counts)
+    return str(low) if low == high else f"{low} to {high}"
+
+
+def _of_tasks(names: list[str], cell: Callable[[str, tuple[str, int]], str]) -> str:
+    rows = [[name, *(cell(name, task) for task in TASKS)] for name in names]
+    return markdown_table(["model", *(f"{SHORT[d]} {t}" for d, t in TASKS)], rows)
+
+
+def tuned(results: list[Result]) -> str:
+    """Return F1 with a tuned threshold, AP and AUC of the same fits."""
+    parts = [summary.faithful_scores(results, name) for name in ("test_tuned", "AP", "AUC")]
+    methods = [m for m in faithful.METHODS if any(key[0] == m for key in parts[0])]
+    return _of_tasks(
+        methods,
+        lambda m, task: "/".join(short(part.get((m, *task), NOTHING).value) for part in parts),
+    )
+
+
+def with_offsets(results: list[Result]) -> str:
+    """Return F1, AP and AUC of the models with offsets."""
+    scores = summary.beyond_scores(results)
+
+    def cell(model: str, task: tuple[str, int]) -> str:
+        mine = scores.get((model, *task))
+        return "/".join(short(mine[name][0]) for name in beyond.METRICS) if mine else "-"
+
+    return _of_tasks(list(beyond.MODELS), cell)
+
+
+def times(results: list[Result]) -> str:
+    rows = []
+    for r in results:
+        data, method, n_iter = (r["settings"][name] for name in ("data", "method", "n_iter"))
+        paper = summary.PAPER_SECONDS[data][method.split(",")[0]]
+        near = "" if r["near"] is None else f"{_seconds(r['cpu_near'])} ({r['near']})"
+        ours = "about " * r["estimated"] + _seconds(r["cpu"])
+        rows.append([data, method, str(n_iter), str(paper), ours, near])
+    header = ["data", "method", "iterations", "paper, s", "ours, s of one core"]
+    return markdown_table([*header, "to within 1 % (iterations)"], rows)
+
+
+def _seconds(x: float) -> str:
+    return f"{x:.0f}" if x >= 10 else f"{x:.2g}"
+
+
+def kinds_of_limits(results: list[Result]) -> str:
+    groups = summary.grouped(results, "kind", "share")
+    rows = [
+        [kind, f"{share:g}", *(small(_error(groups[kind, share], m)) for m in limits.METHODS)]
+        for kind, share in product(limits.KINDS, limits.SHARES)
+        if (kind, share) in groups
+    ]
+    return markdown_table(["limits", "share clipped", *limits.METHODS], rows)
+
+
+def _error(results: list[Result], method: str) -> Mean:
+    return Mean.of(result["methods"][method]["all_cells"] for result in results)
+
+
+def marks(results: Results) -> str:
+    rows = [
+        [what, asked, ours, seeds, "yes" if good else "no" if good is not None else "-"]
+        for what, asked, ours, seeds, good in (*_errors_asked(results), *_scores_asked(results))
+    ]
+    return markdown_table(["what", "asked", "ours", "seeds", "reached"], rows)
+
+
+Mark = tuple[str, str, str, str, bool | None]
+
+
+def _errors_asked(results: Results) -> Iterator[Mark]:
+    errors = summary.synthetic_errors(results["synthetic"], "all_cells")
+    for method, C, most in (
+        *(("Fro-CMC", 7, 5e-4), ("Fro-CMC", 6, 0.015), ("Fro-CMC", 5, 0.045)),
+        *(("Tr-CMC", 7, 0.025), ("Tr-CMC", 8, 0.005)),
+    ):
+        mean = errors.get(("rounded", C, method), NOTHING)
+        good = mean.value <= most if mean.seeds else None
+        what = f"synthetic, rounded, {method}, C = {C}"
+        yield what, f"at most {most:g}", small(mean), str(mean.seeds), good
+
+
+def _scores_asked(results: Results) -> Iterator[Mark]:
+    scores = summary.faithful_scores(results["faithful"], "test")
+    for method, least in {
+        "Fro-CMC": (0.30, 0.37, 0.39, 0.40),
+        "DTr-CMC": (0.45, 0.45, 0.38, 0.38),
+        "Tr-CMC": (0.35, 0.38, 0.39, 0.39),
+    }.items():
+        means = [scores.get((method, *task), NOTHING) for task in TASKS]
+        yield at_least(f"F1 as printed, {method}", least, means)
+    beyond_them = summary.beyond_scores(results["beyond"])
+    for metric, least in (("F1", (0.505, 0.53, 0.49, 0.52)), ("AP", (0.515, 0.555, 0.465, 0.52))):
+        mine = [beyond_them.get(("bias + Tobit", *task)) for task in TASKS]
+        means = [Mean(*x[metric], x["seeds"]) if x else NOTHING for x in mine]
+        yield at_least(f"{metric}, threshold tuned, bias + Tobit", least, means)
+
+
+def at_least(what: str, least: tuple[float, ...], means: list[Mean]) -> Mark:
+    """Return a mark that is reached when each of four numbers is (FilmTrust, MovieLens)."""
+    values = [mean.value for mean in means]
+    known = all(mean.seeds for mean in means)
+    good = all(x >= y for x, y in zip(values, least, strict=True)) if known else None
+    asked = "at least " + " / ".join(map(short, least))
+    return what, asked, " / ".join(map(short, values)), _range([m.seeds for m in means]), good

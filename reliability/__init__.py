@@ -1,0 +1,1 @@
+"""Long runs that measure what is promised of declip in bad times."""

@@ -1,0 +1,87 @@
+"""Work on blocks done by the workers of a Dask cluster."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+from dask.delayed import delayed
+from distributed import Client, default_client
+
+__all__ = ["OnCluster", "current_client", "stop_if_folder_is_not_shared"]
+
+
+def current_client(client: Client | None) -> Client:
+    """Return the client to use: the one given, or the one in force."""
+    if client is not None:
+        return client
+    try:
+        return default_client()
+    except ValueError:
+        raise RuntimeError(
+            "There is no Dask client, and none is started unasked. Connect to a cluster first: "
+            'distributed.Client("tcp://scheduler:8786"), or distributed.Client() for this machine.'
+        ) from None
+
+
+class OnCluster:
+    """Runs functions as tasks; a handle is a future.
+
+    Tasks take futures and small values, never data of the driver: whatever a lost worker held can
+    be made again. Neighbouring blocks begin on the same worker, and tasks follow their data.
+    """
+
+    def __init__(self, client: Client, n_blocks: int = 1) -> None:
+        self.client = client
+        self.run = uuid4().hex[:12]
+        self.count = 0
+        places = [
+            (w, i) for w, threads in sorted(client.nthreads().items()) for i in range(threads)
+        ]
+        if not places:
+            raise RuntimeError("The Dask cluster has no workers: add some, or wait for them.")
+        self.homes = [places[b * len(places) // n_blocks] for b in range(n_blocks)]
+
+    def submit(self, function: Callable[..., Any], *args: Any, near: int | None = None) -> Any:
+        """Return a future of ``function(*args)``."""
+        self.count += 1
+        home = self.homes[near] if near is not None and near < len(self.homes) else None
+        return self.client.submit(
+            function,
+            *args,
+            key=f"declip-{function.__name__}-{self.run}-{self.count}",
+            workers=None if home is None else [home[0]],
+            allow_other_workers=home is not None,
+            pure=False,
+        )
+
+    def together(self, first: int, last: int) -> bool:
+        """Return whether some blocks began on the same thread of a worker."""
+        return self.homes[first] == self.homes[last - 1]
+
+    def submit_delayed(self, function: Callable[..., Any], part: Any, *args: Any) -> Any:
+        """Return a future of a function of a lazy part of a Dask collection."""
+        return self.client.compute(delayed(function, pure=False)(part, *args))
+
+    def values(self, handles: Sequence[Any]) -> list[Any]:
+        """Wait for futures and return their values."""
+        return list(self.client.gather(list(handles)))
+
+
+def stop_if_folder_is_not_shared(client: Client, folder: Path) -> None:
+    """Refuse a folder that some worker does not see as the driver does."""
+    token = folder / f".seen-{uuid4().hex}"
+    token.touch()
+    try:
+        seen = client.run(os.path.exists, str(token))
+    finally:
+        token.unlink(missing_ok=True)
+    blind = [worker for worker, sees in seen.items() if not sees]
+    if blind:
+        raise RuntimeError(
+            f"Worker {blind[0]} does not see the folder {folder}. Blocks and checkpoints lie in "
+            "checkpoint_dir: give one on a file system that the driver and all workers share."
+        )

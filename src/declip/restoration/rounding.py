@@ -1,0 +1,76 @@
+"""Values recorded in steps: what is told at a limit was at least half a step short of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from declip.intervals import Intervals, face_value
+
+__all__ = ["Steps"]
+
+_NEAREST = 5  # steps at an end of a column, the smallest of which counts
+_FEWEST = 2  # steps without which none is told
+_SAME = 1e-6  # of the range of a column: closer values are equal
+
+
+@dataclass(frozen=True, eq=False)
+class Steps:
+    """The steps in which the values of each column are recorded, near its floors and ceilings.
+
+    A value of 5 in steps of 0.1 may have been anything from 4.95 on, and so may one at a ceiling of
+    5. Many cells at the limit of such a column lie at it and not beyond.
+
+    Attributes
+    ----------
+    sizes : ndarray of shape (2, n_cols) or (2, 1)
+        At floors and at ceilings; next to nothing in columns that are not recorded in steps.
+    """
+
+    sizes: NDArray[np.float64]
+
+    @classmethod
+    def of(cls, intervals: Intervals, shared: bool = False) -> Steps:
+        """Look at the values that are nearest to the ends of each column, or of all if shared."""
+        _, cols, lower, upper = intervals.triplets()
+        n, group = (1, np.zeros_like(cols)) if shared else (intervals.shape[1], cols)
+        face = face_value(lower, upper).astype(np.float64)
+        ends = (upper < np.inf, -1.0), (lower > -np.inf, 1.0)  # a step at one end, not the other
+        return cls(np.stack([_smallest(sign * face[w], group[w], n) for w, sign in ends]))
+
+    def at(self, cols: NDArray) -> NDArray[np.float64]:
+        """Return the steps of cells in these columns, of shape (2, n_cells)."""
+        return self.sizes[:, cols % self.sizes.shape[1]]
+
+    def inside(self, lower: NDArray, upper: NDArray, cols: NDArray) -> tuple[NDArray, NDArray]:
+        """Return the bounds of cells with limits half a step further inside; ranges stay."""
+        low, high = 0.5 * self.at(cols)
+        return (
+            np.where(np.isposinf(upper), lower - high, lower).astype(lower.dtype),
+            np.where(np.isneginf(lower), upper + low, upper).astype(upper.dtype),
+        )
+
+    def widen(self, intervals: Intervals) -> Intervals:
+        """Return the table as it was before it was recorded in steps."""
+        side = intervals.by_row
+        lower, upper = self.inside(side.lower, side.upper, side.open_idx)
+        return replace(intervals, by_row=replace(side, lower=lower, upper=upper))
+
+
+def _smallest(value: NDArray, group: NDArray, n: int) -> NDArray[np.float64]:
+    """Return the smallest of the few steps between the largest values of each group."""
+    order = np.lexsort((value, group))
+    value, group = value[order], group[order]
+    step = np.diff(value)
+    within = np.diff(group) == 0
+    span = np.bincount(group[:-1], np.where(within, step, 0.0), n)
+    told = within & (step > _SAME * span[group[:-1]])
+    step, group = step[told], group[:-1][told]
+    count = np.bincount(group, minlength=n)
+    from_end = np.cumsum(count)[group] - np.arange(len(group))  # 1 for the last step of a group
+    sizes = np.full(n, np.inf)
+    near = from_end <= _NEAREST
+    np.minimum.at(sizes, group[near], step[near])
+    return np.where(count >= _FEWEST, sizes, 0.0)

@@ -1,0 +1,83 @@
+"""What the experiments are made of: limits, races, splits and the printed F1."""
+
+import numpy as np
+import pytest
+from experiments.paper import faithful, limits, synthetic
+from experiments.ratings import Task
+
+from declip.datasets import Ratings
+
+
+@pytest.fixture(scope="module")
+def truth():
+    return np.random.default_rng(0).gamma(4.0, size=(60, 80))
+
+
+@pytest.mark.parametrize("kind", limits.KINDS)
+@pytest.mark.parametrize("share", [0.2, 0.6])
+def test_limits_hide_the_share_that_was_asked_for(truth, kind, share):
+    found = limits.limits(truth, kind, share, np.random.default_rng(1))
+    hidden = (truth < found.get("floor", -np.inf)) | (truth > found.get("ceiling", np.inf))
+    assert hidden.mean() == pytest.approx(share, abs=2 / truth.size + 1e-3)
+
+
+def test_limits_by_column_differ_between_columns_alone(truth):
+    found = limits.limits(truth, "ceiling by column", 0.3, np.random.default_rng(1))
+    assert found["ceiling"].shape == (80,)
+
+
+def test_a_race_gives_the_best_of_each_round_more():
+    quality = {"a": 1.0, "b": 3.0, "c": 2.0}
+    fits = faithful.raced(
+        [{"name": name} for name in quality],
+        lambda point, n_iter: (point["name"], n_iter),
+        lambda model: quality[model[0]],
+        [[10, 3], [50, 2], [90, 1]],
+    )
+    made = [model for _, model in fits]
+    assert made == [("a", 10), ("b", 10), ("c", 10), ("b", 50), ("c", 50), ("b", 90)]
+
+
+def test_ranks_that_are_far_behind_are_given_up():
+    task = synthetic.table(9, 0, "rounded", "quick")
+    grid = {"k": [2, 10], "alpha": [1.0], "max_iter": 30, "first": 10, "behind": 2.0}
+    ranks = [point["k"] for point, _ in synthetic.fro_path(task, "hinge", 0, grid)]
+    assert ranks == [10]
+
+
+def test_training_validation_and_test_cells_are_disjoint_and_all():
+    task = synthetic.table(9, 0, "rounded", "quick")
+    parts = np.stack([task.data.observed, task.validation, task.test])
+    assert (parts.sum(axis=0) == 1).all()
+
+
+def test_an_estimate_beyond_the_ceiling_is_as_good_as_one_at_it_on_validation_cells():
+    task = synthetic.table(9, 0, "rounded", "quick")
+    beyond = np.where(task.data.truth > 9, 100.0, task.data.truth)
+    errors = task.errors(beyond)
+    assert errors["validation"] == errors["unclipped_test_cells"] == 0
+    assert errors["all_cells"] > 1
+
+
+@pytest.fixture(scope="module")
+def ratings():
+    rng = np.random.default_rng(0)
+    rows, cols = (x.ravel() for x in np.indices((20, 15)))
+    values = rng.integers(1, 5, rows.size, endpoint=True).astype(float)
+    return Ratings(rows, cols, values, (20, 15), np.arange(20), np.arange(15), 5.0, "toy")
+
+
+@pytest.mark.parametrize(("number", "ceiling"), [(1, 4.0), (2, 5.0)])
+def test_both_tasks_ask_for_the_top_of_the_scale(ratings, number, ceiling):
+    task = Task.of(ratings, number, seed=0)
+    assert task.ceiling == ceiling
+    assert np.array_equal(task.high, ratings.values == 5)
+    perfect = np.where(task.high, 4.6, 4.4)
+    assert task.printed_f1(perfect, task.test) == 1
+
+
+def test_training_ratings_are_clipped_in_task_one(ratings):
+    task = Task.of(ratings, 1, seed=0)
+    assert faithful.training_table(task).max() == 4
+    cells = faithful.training_cells(task)
+    assert cells.n_open == (ratings.values[task.train] >= 4).sum()

@@ -1,0 +1,67 @@
+"""Values recorded in steps: what a limit says of them."""
+
+import numpy as np
+from numpy.testing import assert_allclose, assert_array_equal
+
+from declip import Intervals, restore
+from declip.restoration.rounding import Steps
+
+INF = np.inf
+
+
+def column(values, ceiling=None, floor=None):
+    return Intervals.from_table(np.array(values, float)[:, None], ceiling=ceiling, floor=floor)
+
+
+def test_the_step_of_a_grid_is_found():
+    assert_allclose(Steps.of(column([0.1, 0.3, 0.4, 0.7, 0.9, 0.9], ceiling=0.9)).sizes, 0.1)
+
+
+def test_steps_are_those_near_the_end():
+    values = np.concatenate([np.arange(0, 10, 0.5), np.arange(10, 30, 2.0)])
+    low, high = Steps.of(column(values)).sizes[:, 0]
+    assert_allclose([low, high], [0.5, 2.0])
+
+
+def test_values_that_differ_by_rounding_errors_are_equal():
+    assert_allclose(Steps.of(column([0.1 * 3, 0.3, 0.2, 0.1, 0.4])).sizes, 0.1)
+
+
+def test_continuous_columns_have_next_to_no_steps():
+    values = np.random.default_rng(0).normal(size=500)
+    ceiling = np.sort(values)[-100]
+    assert Steps.of(column(np.minimum(values, ceiling), ceiling=ceiling)).sizes[1, 0] < 0.01
+
+
+def test_two_values_tell_no_step():
+    assert_array_equal(Steps.of(column([1.0, 5.0, 5.0], ceiling=5.0)).sizes, 0)
+
+
+def test_all_columns_of_ratings_share_one_step():
+    table = np.array([[1.0, 5.0], [3.0, 2.0], [4.0, np.nan]])
+    assert_array_equal(Steps.of(Intervals.from_table(table, ceiling=5.0), shared=True).sizes, 1)
+
+
+def test_limits_move_half_a_step_inside_and_ranges_stay():
+    steps = Steps(np.array([[0.2], [0.4]]))
+    lower, upper = np.array([5.0, -INF, 1.0]), np.array([INF, 0.0, 2.0])
+    low, high = steps.inside(lower, upper, np.zeros(3, int))
+    assert_allclose(low, [4.8, -INF, 1.0])
+    assert_allclose(high, [INF, 0.1, 2.0])
+
+
+def test_widening_leaves_exact_cells_and_the_order_of_cells():
+    cells = column([1.0, 2.0, 3.0, 4.0, 4.0], ceiling=4.0)
+    wide = Steps.of(cells).widen(cells)
+    assert_array_equal(wide.by_row.value, cells.by_row.value)
+    assert_array_equal(wide.by_row.lower, [3.5, 3.5])
+    assert_array_equal(wide.by_row.open_idx, cells.by_row.open_idx)
+
+
+def test_cells_of_a_grid_are_not_restored_beyond_where_their_ties_lie():
+    # Ten whole numbers, a third of the column at the ceiling itself and nothing beyond it.
+    rng = np.random.default_rng(0)
+    truth = np.minimum(np.round(5 + 2.5 * rng.normal(size=(300, 4))), 6.0)
+    r = restore(truth, ceiling=6.0, method="column", budget=1)
+    assert (r.table[truth == 6] >= 6).all()
+    assert np.isfinite(r.table).all()
