@@ -12,7 +12,7 @@ NAMES = [name for names in api.by_module().values() for name in names]
 NOT_ASKED = {"SA01", "ES01"}
 ONLY_GIVEN = {
     *("Restoration", "ReclipResult", "Diagnosis", "TableFile", "Pooled", "Intervals"),
-    *("Assay", "ClippedLowRank", "Ratings", "TableFileError"),
+    *("Assay", "BlockTable", "ClippedLowRank", "Ratings", "ModelFileError", "TableFileError"),
 }
 
 

@@ -153,6 +153,16 @@ class BlockTable:
         The blocks, in the order of their rows.
     summary : Summary
         What a fit needs to know of all cells to begin.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> import numpy as np
+    >>> from declip import BlockTable, prepare_blocks
+    >>> with TemporaryDirectory() as folder:
+    ...     prepared = prepare_blocks(np.arange(6.0).reshape(3, 2), folder, n_blocks=2)
+    ...     BlockTable.open(folder).shape
+    (3, 2)
     """
 
     folder: Path

@@ -27,7 +27,22 @@ class FileError(ValueError):
 
 
 class ModelFileError(FileError):
-    """A file cannot be read as a model or a checkpoint, or one cannot be written to it."""
+    """A file cannot be read as a model or a checkpoint, or one cannot be written to it.
+
+    Attributes
+    ----------
+    path : Path
+        The file.
+
+    Examples
+    --------
+    >>> from declip import ModelFileError, load
+    >>> try:
+    ...     load("nowhere.npz")
+    ... except ModelFileError as error:
+    ...     print(error)
+    nowhere.npz: cannot be read: No such file or directory
+    """
 
 
 def one_line(text: str) -> str:
