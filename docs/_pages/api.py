@@ -65,10 +65,10 @@ def by_module() -> dict[str, list[str]]:
     listed = {m: homes.pop(m) for m in ORDER if m in homes} | dict(sorted(homes.items()))
     for module in MODULES:
         try:
-            names = import_module(module).__all__
+            home = import_module(module)
+            listed[module] = [f"{module}.{n}" for n in home.__all__ if hasattr(home, n)]
         except ImportError:  # an optional part that is not installed
             continue
-        listed[module] = [f"{module}.{name}" for name in names]
     return listed
 
 

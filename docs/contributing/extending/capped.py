@@ -62,6 +62,7 @@ class CappedTrCMC(CompletionEstimator):
         "cap": [Interval(Real, 0, None, closed="right")],
     }
     clipped: ClassVar[str] = "hinge"
+    checkpoint: ClassVar[None] = None
 
     def __init__(
         self,

@@ -40,6 +40,7 @@ class HuberCMC(CompletionEstimator):
         "delta": [Interval(Real, 0, None, closed="right")],
     }
     clipped: ClassVar[str] = "hinge"
+    checkpoint: ClassVar[None] = None
 
     def __init__(
         self,
