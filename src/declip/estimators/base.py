@@ -62,9 +62,12 @@ class CompletionEstimator(
     """A fitted low-rank matrix, and the row problem that extends it to new rows.
 
     A subclass implements `_solve`, which fits the cells and returns a `Solution`, and has the
-    parameters ``ceiling``, ``floor``, ``clipped``, ``alpha``, ``n_jobs``, ``max_iter``,
-    ``verbose``, ``checkpoint`` and ``on_interrupt``.
+    parameters ``ceiling``, ``floor``, ``clipped``, ``alpha``, ``n_jobs``, ``max_iter`` and
+    ``verbose``; where its solver can be taken up again also ``checkpoint`` and ``on_interrupt``.
     """
+
+    checkpoint: Any = None
+    on_interrupt: str = "raise"
 
     def _solve(self, intervals: Intervals, **watched: Any) -> Solution:
         """Fit the cells; ``watched`` is for the solver: ``on_sweep`` and ``bookmark``."""
