@@ -20,7 +20,7 @@ from threadpoolctl import threadpool_limits
 from declip.blocks import parts
 from declip.blocks.checkpoint import Checkpoint
 from declip.blocks.parts import Move, Part, Stats, Terms
-from declip.blocks.running import Runner, tree
+from declip.blocks.running import Runner, WorkersReplacedError, tree
 from declip.blocks.state import State
 from declip.blocks.table import BlockTable
 from declip.lowrank import LowRank
@@ -382,14 +382,25 @@ def minimise_blocks(
     """
     with threadpool_limits(limits=1, user_api="blas"):
         descent = Descent(table, runner, rank)
-        state = checkpoint.load(runner) if checkpoint else None
-        if state is None:
-            state = descent.start(terms, rng)
-        stopped = False
+        begin = rng.bit_generator.state
+
+        def first() -> State:
+            rng.bit_generator.state = begin
+            return descent.start(terms, rng)
+
+        state = (checkpoint.load(runner) if checkpoint else None) or first()
+        stopped, told = False, state.n_iter
         while state.n_iter < max_iter and state.settled < SETTLED_SWEEPS and not stopped:
-            state = descent.step(state, tol)
-            if checkpoint and checkpoint.due(state.n_iter):
-                state = checkpoint.save(state, runner)
+            try:
+                state = descent.step(state, tol)
+                if checkpoint and checkpoint.due(state.n_iter):
+                    state = checkpoint.save(state, runner)
+            except WorkersReplacedError:
+                state = (checkpoint.load(runner) if checkpoint else None) or first()
+                continue
+            if state.n_iter <= told:  # made again after a loss
+                continue
+            told = state.n_iter
             progress = Progress(
                 np.array(state.history), state.terms.scale, partial(descent.gather, state)
             )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
-__all__ = ["Here", "Runner", "fold", "tree"]
+__all__ = ["Here", "Runner", "WorkersReplacedError", "fold", "tree"]
 
 
 class Runner(Protocol):
@@ -22,6 +22,10 @@ class Runner(Protocol):
 
     def together(self, first: int, last: int) -> bool:
         """Return whether blocks first to last - 1 are best worked on one after the other."""
+
+
+class WorkersReplacedError(RuntimeError):
+    """All workers that held the parts are gone, and others have come."""
 
 
 class Here:

@@ -11,6 +11,10 @@ from uuid import uuid4
 from dask.delayed import delayed
 from distributed import Client, default_client
 
+from declip.blocks.running import WorkersReplacedError
+
+_PATIENCE = 10  # seconds after which to see whether workers are gone
+
 __all__ = ["OnCluster", "current_client", "stop_if_folder_is_not_shared"]
 
 
@@ -37,7 +41,12 @@ class OnCluster:
     def __init__(self, client: Client, n_blocks: int = 1) -> None:
         self.client = client
         self.run = uuid4().hex[:12]
-        self.count = 0
+        self.count, self.n_blocks = 0, n_blocks
+        self._settle()
+
+    def _settle(self) -> None:
+        """Give every block a home among the workers that there are."""
+        client, n_blocks = self.client, self.n_blocks
         places = [
             (w, i) for w, threads in sorted(client.nthreads().items()) for i in range(threads)
         ]
@@ -67,8 +76,20 @@ class OnCluster:
         return self.client.compute(delayed(function, pure=False)(part, *args))
 
     def values(self, handles: Sequence[Any]) -> list[Any]:
-        """Wait for futures and return their values."""
-        return list(self.client.gather(list(handles)))
+        """Wait for futures and return their values.
+
+        Tasks that wait for a worker which is gone are not given to one that came when there was
+        none: then all is left to the caller, with new homes.
+        """
+        gather = self.client._gather
+        while True:
+            try:
+                return list(self.client.sync(gather, list(handles), callback_timeout=_PATIENCE))
+            except TimeoutError:
+                alive = set(self.client.nthreads())
+                if alive and alive.isdisjoint(worker for worker, _ in self.homes):
+                    self._settle()
+                    raise WorkersReplacedError from None
 
 
 def stop_if_folder_is_not_shared(client: Client, folder: Path) -> None:
