@@ -85,7 +85,7 @@ class CappedTrCMC(CompletionEstimator):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    def _solve(self, intervals: Intervals, on_sweep: Any) -> Solution:
+    def _solve(self, intervals: Intervals, on_sweep: Any, bookmark: Any) -> Solution:
         return descend(intervals, self.alpha, self.cap, self.max_iter, self.tol, on_sweep)
 
     def _certify(self, intervals: Intervals, solution: Solution) -> dict[str, Any]:

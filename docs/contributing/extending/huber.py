@@ -63,7 +63,7 @@ class HuberCMC(CompletionEstimator):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    def _solve(self, intervals: Intervals, on_sweep: Any) -> Solution:
+    def _solve(self, intervals: Intervals, on_sweep: Any, bookmark: Any) -> Solution:
         X = LowRank.zero(intervals.shape)
         G = huber(intervals, X, self.delta)
         history, converged = [G.loss], False
