@@ -63,6 +63,7 @@ class CappedTrCMC(CompletionEstimator):
     }
     clipped: ClassVar[str] = "hinge"
     checkpoint: ClassVar[None] = None
+    on_interrupt: ClassVar[str] = "raise"
 
     def __init__(
         self,

@@ -41,6 +41,7 @@ class HuberCMC(CompletionEstimator):
     }
     clipped: ClassVar[str] = "hinge"
     checkpoint: ClassVar[None] = None
+    on_interrupt: ClassVar[str] = "raise"
 
     def __init__(
         self,

@@ -153,6 +153,17 @@ class BlockTable:
         The blocks, in the order of their rows.
     summary : Summary
         What a fit needs to know of all cells to begin.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> import numpy as np
+    >>> from declip import BlockTable, prepare_blocks
+    >>> with TemporaryDirectory() as folder:
+    ...     _ = prepare_blocks(np.minimum(np.outer([1.0, 2, 3], [1.0, 2]), 4), folder, ceiling=4)
+    ...     table = BlockTable.open(folder)
+    >>> table.shape
+    (3, 2)
     """
 
     folder: Path

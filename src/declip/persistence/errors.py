@@ -27,7 +27,17 @@ class FileError(ValueError):
 
 
 class ModelFileError(FileError):
-    """A file cannot be read as a model or a checkpoint, or one cannot be written to it."""
+    """A file cannot be read as a model or a checkpoint, or one cannot be written to it.
+
+    Examples
+    --------
+    >>> import declip
+    >>> try:
+    ...     declip.load("nowhere.npz")
+    ... except declip.ModelFileError as error:
+    ...     print("nowhere.npz" in str(error))
+    True
+    """
 
 
 def one_line(text: str) -> str:
