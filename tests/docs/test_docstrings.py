@@ -11,6 +11,7 @@ NAMES = [name for names in api.by_module().values() for name in names]
 # not make, list attributes and no parameters.
 NOT_ASKED = {"SA01", "ES01"}
 ONLY_GIVEN = {
+    *("BlockTable", "ModelFileError"),
     *("Restoration", "ReclipResult", "Diagnosis", "TableFile", "Pooled", "Intervals"),
     *("Assay", "BlockTable", "ClippedLowRank", "Ratings", "ModelFileError", "TableFileError"),
 }
