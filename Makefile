@@ -24,7 +24,7 @@ demo: $(VENV)/.installed-run ## restore a simulated assay table; leaves table, c
 	$(BIN)/declip demo declip-demo
 
 test: $(VENV)/.installed-test ## run the fast tests and the examples in docstrings
-	$(BIN)/python -m pytest -m "not slow" $(ARGS)
+	$(BIN)/python -m pytest -m "not slow" --numprocesses auto --dist worksteal $(ARGS)
 
 test-long: $(VENV)/.installed-test ## run every test, with 1,000 examples of each property
 	HYPOTHESIS_PROFILE=long $(BIN)/python -m pytest $(ARGS)
