@@ -295,6 +295,16 @@ def test_matrix_free_leading_of_all_triplets_is_the_matrix(monkeypatch):
 # The trace norm.
 
 
+def test_few_triplets_of_a_table_that_is_not_large_are_those_of_numpy():
+    # rank 5 plus noise a thousand times smaller: power steps find the five to rounding of the gap
+    rng = np.random.default_rng(0)
+    A = rng.standard_normal((520, 5)) @ rng.standard_normal((5, 600))
+    A += 1e-3 * rng.standard_normal(A.shape)
+    wanted = np.linalg.svd(A, compute_uv=False)[:5]
+    assert_allclose(shrink(A, 1.0, max_rank=5).S, wanted - 1.0, rtol=1e-8)
+    assert_allclose(leading(A, 5).S, wanted, rtol=1e-8)
+
+
 def test_the_trace_norm_of_a_small_matrix_is_exact():
     operator, dense = sparse_plus_low_rank()
     expected = np.linalg.svd(dense, compute_uv=False).sum()

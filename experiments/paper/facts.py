@@ -51,7 +51,7 @@ def _gap(scores: dict[tuple, float], one: str, other: str) -> str:
         for task in TASKS
         if {(one, *task), (other, *task)} <= scores.keys()
     ]
-    return f"{min(gaps):+.3f} to {max(gaps):+.3f}" if gaps else "-"
+    return f"{min(gaps):+.3f} to {max(gaps):+.3f}" if gaps else "(not run yet)"
 
 
 def recovery(results: list[Result]) -> dict[str, str]:
