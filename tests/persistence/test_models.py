@@ -147,7 +147,7 @@ def test_the_output_that_was_asked_for_is_kept(tmp_path):
     [
         pd.date_range("2026-01-01", periods=24),
         pd.date_range("2026-01-01", periods=24, freq="ns", tz="Europe/Paris"),
-        pd.Index([f"å{i}\udc80\0" for i in range(24)]),
+        pd.Index([f"å{i}\udc80\0" for i in range(24)], dtype=object),
         pd.Index(range(5, 29)),
     ],
     ids=["days", "moments", "strange texts", "numbers"],
