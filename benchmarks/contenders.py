@@ -123,7 +123,6 @@ CONTENDERS: dict[str, tuple[Callable[[Ratings], Any], Fit]] = {
     "declip-2-threads": (as_values, partial(declip, "value", 2)),
     "declip-cholesky": (as_values, partial(declip_by_cholesky, "value")),
     "declip-hinge": (as_intervals, partial(declip, "hinge", 1)),
-    "declip-hinge-cholesky": (as_intervals, partial(declip_by_cholesky, "hinge")),
     "cmfrec-cg": (as_coo, partial(cmfrec, True)),
     "cmfrec-cholesky": (as_coo, partial(cmfrec, False)),
     "implicit-cg": (as_coo, implicit),
