@@ -23,7 +23,7 @@ __all__ = ["STUDIES"]
 
 warnings.simplefilter("ignore")
 PEERS = ["cmfrec-cholesky", "cmfrec-cg", "implicit-cg", "lenskit"]
-ROUNDS = 1  # of all contenders, in turn
+ROUNDS = 2  # of all contenders, in turn
 OURS = ["declip", "declip-half", "declip-cholesky", "declip-hinge"]
 
 
@@ -35,10 +35,11 @@ def peers(quick: bool) -> list[dict[str, Any]]:
     return found + per_epoch([*OURS[:2], "cmfrec-cg"], "20m", 64, (1, 3), ROUNDS)
 
 
-def threads(quick: bool) -> list[dict[str, Any]]:
-    """Wall seconds an epoch with one thread and with two."""
-    shape, epochs = ("200k", (2, 12)) if quick else ("20m", (1, 5))
-    return per_epoch(["declip", "declip-2-threads"], shape, 40, epochs, rounds=1)
+def threads(quick: bool) -> dict[str, Any]:
+    """Wall seconds an epoch, and of a product of matrices, with one thread and with two."""
+    shape, epochs = ("200k", (2, 6)) if quick else ("20m", (1, 3))
+    found = per_epoch(["declip", "declip-2-threads"], shape, 40, epochs, rounds=ROUNDS)
+    return {"epochs": found, "gemm_gflops": [_gemm(n) / 1e9 for n in (1, 2)]}
 
 
 def same_objective(quick: bool) -> list[dict[str, Any]]:
@@ -172,10 +173,7 @@ def _exponent(times: dict[int, float]) -> float:
 def roofline(quick: bool) -> dict[str, Any]:
     """What this machine can do on one thread, and what share of it a sweep reaches."""
     k, data = 40, as_values(ratings("200k" if quick else "2m"))
-    n = 2000
-    A = np.random.default_rng(0).standard_normal((n, n), np.float32)
-    with threadpool_limits(1):
-        gemm = 2 * n**3 / min(_seconds(lambda: A @ A) for _ in range(5))
+    gemm = _gemm(threads=1)
     big, out = np.ones(1 << 26, np.float32), np.empty(1 << 26, np.float32)
     copy = 2 * big.nbytes / min(_seconds(lambda: np.copyto(out, big)) for _ in range(5))
     seconds = _sweep_seconds(data, k)
@@ -191,6 +189,13 @@ def roofline(quick: bool) -> dict[str, Any]:
         "k": k,
         "cells": len(data),
     }
+
+
+def _gemm(threads: int, n: int = 3000) -> float:
+    """Return the operations a second of a single-precision product."""
+    A = np.random.default_rng(0).standard_normal((n, n), np.float32)
+    with threadpool_limits(threads):
+        return 2 * n**3 / min(_seconds(lambda: A @ A) for _ in range(8))
 
 
 def _seconds(work: Callable[[], Any]) -> float:

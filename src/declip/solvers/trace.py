@@ -55,9 +55,11 @@ class _Problem:
         proof = certificate(self.intervals, model, self.alpha, self.scale, threads=self.threads)
         return proof.gap <= tol * proof.objective
 
-    def step(self, Y: LowRank, level: float, near: LowRank) -> tuple[LowRank, SVD]:
+    def step(
+        self, Y: LowRank, level: float, near: LowRank, max_rank: int | None
+    ) -> tuple[LowRank, SVD]:
         """Return shrink(Y - G(Y), level), with the subspace sought near that of another matrix."""
-        found = shrink(self.gradient(Y).added_to(Y.A, Y.B, -1.0), level, near.Q, self.max_rank)
+        found = shrink(self.gradient(Y).added_to(Y.A, Y.B, -1.0), level, near.Q, max_rank)
         return LowRank.from_svd(found, Y.A.dtype), found
 
     def update_scale(self, model: LowRank, trace_norm: float) -> None:
@@ -109,7 +111,7 @@ def proximal(
     while len(history) <= max_iter and not converged and not stopped:
         faster = 0.5 * (1 + math.sqrt(1 + 4 * momentum**2))
         Y = _extrapolated(X, before, (momentum - 1) / faster)
-        new, found = problem.step(Y, level, near=X)
+        new, found = problem.step(Y, level, X, max_rank)
         # <Y - new, new - X> > 0: the step turns back on the momentum
         uphill = _difference_inner(Y, new, X) > 0
         before, X, momentum = X, new, 1.0 if uphill else faster
@@ -173,8 +175,8 @@ def factored(
         )
         problem.scale, stopped = part.scale, part.stopped
         history += list(np.minimum(part.history[1:], history[-1]))
-        # One proximal step sets the singular values that fade away to zero.
-        model, found = problem.step(part.model, alpha, near=part.model)
+        # One proximal step sets the singular values that fade away to zero; new ones come later.
+        model, found = problem.step(part.model, alpha, part.model, part.model.rank)
         value = problem.value(model, found.S.sum())
         if value > history[-1]:
             model = part.model
