@@ -37,11 +37,13 @@ def declip(
     return model.row_factors_, model.components_.T
 
 
-def declip_by_cholesky(clipped: str, data: Intervals, k: int, epochs: int) -> Factors:
+def declip_by_cholesky(
+    clipped: str, data: Intervals, k: int, epochs: int, half: bool = False
+) -> Factors:
     from declip.solvers import als
 
     als._CG_FROM = k + 1
-    return declip(clipped, 1, data, k, epochs)
+    return declip(clipped, 1, data, k, epochs, half)
 
 
 def cmfrec(by_cg: bool, data: sparse.coo_array, k: int, epochs: int) -> Factors:
@@ -122,6 +124,7 @@ CONTENDERS: dict[str, tuple[Callable[[Ratings], Any], Fit]] = {
     "declip-half": (as_values, partial(declip, "value", 1, half=True)),
     "declip-2-threads": (as_values, partial(declip, "value", 2)),
     "declip-cholesky": (as_values, partial(declip_by_cholesky, "value")),
+    "declip-cholesky-half": (as_values, partial(declip_by_cholesky, "value", half=True)),
     "declip-hinge": (as_intervals, partial(declip, "hinge", 1)),
     "cmfrec-cg": (as_coo, partial(cmfrec, True)),
     "cmfrec-cholesky": (as_coo, partial(cmfrec, False)),

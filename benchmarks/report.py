@@ -40,16 +40,16 @@ def write_report() -> None:
     for name, section in sections.items():
         found = kept(name)
         if found is not None:
-            parts.append(f"{section(found['results'])}\n\n*{_where(found['machine'])}*")
+            parts.append(f"{section(found['results'])}\n\n*{_where(found)}*")
     notes = HERE / "NOTES.md"
     if notes.exists():
         parts.append(notes.read_text().strip())
     (HERE / "RESULTS.md").write_text("\n\n".join(parts) + "\n")
 
 
-def _where(machine: dict[str, Any]) -> str:
-    versions = ", ".join(f"{name} {v}" for name, v in machine["versions"].items() if v)
-    return f"{machine['date']}, {machine['processor']}; Python {machine['python']}, {versions}"
+def _where(found: dict[str, Any]) -> str:
+    versions = ", ".join(f"{name} {number}" for name, number in found["versions"].items())
+    return f"{found['date']}, {found['machine']}; {versions}"
 
 
 def _table(head: list[str], rows: list[list[Any]]) -> str:

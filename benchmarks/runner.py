@@ -4,25 +4,24 @@ from __future__ import annotations
 
 import json
 import os
-import platform
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
 from benchmarks.shapes import ratings
+from declip.environment import environment
 
-__all__ = ["RESULTS", "keep", "kept", "machine", "per_epoch", "run", "stopwatch"]
+__all__ = ["RESULTS", "keep", "kept", "per_epoch", "run", "stopwatch"]
 
 HERE = Path(__file__).parent
 RESULTS = HERE / "results"
 # Libraries keep to one thread; declip's own threads are an argument.
 ONE_THREAD = {f"{name}_NUM_THREADS": "1" for name in ("OMP", "OPENBLAS", "MKL", "RAYON", "LK")}
-PARTS = ("declip", "numpy", "scipy", "scikit-learn", "cmfrec", "implicit", "lenskit", "fancyimpute")
+PEERS = ("cmfrec", "implicit", "lenskit", "fancyimpute")
 
 
 def run(name: str, shape: str, k: int, epochs: int) -> dict[str, Any]:
@@ -62,35 +61,10 @@ def _least(rounds: list[dict[str, Any]]) -> dict[str, Any]:
     return {**ordered[0], "all_cpu": [r["cpu"] for r in ordered]}
 
 
-def machine() -> dict[str, Any]:
-    """Return what the figures were measured on."""
-    return {
-        "date": time.strftime("%Y-%m-%d"),
-        "processor": _processor(),
-        "python": platform.python_version(),
-        "versions": {part: _version(part) for part in PARTS},
-    }
-
-
-def _version(part: str) -> str | None:
-    try:
-        return version(part)
-    except PackageNotFoundError:
-        return None
-
-
-def _processor() -> str:
-    from declip.kernels import current_isa
-
-    lines = Path("/proc/cpuinfo").read_text().splitlines() if Path("/proc/cpuinfo").exists() else []
-    names = [line.split(":")[1].strip() for line in lines if line.startswith("model name")]
-    return f"{names[0] if names else platform.machine()}, {len(names)} cores, {current_isa()}"
-
-
 def keep(name: str, results: Any) -> None:
-    """Write the results of one study, with the machine they were measured on."""
+    """Write the results of one study, with what they were measured on."""
     RESULTS.mkdir(exist_ok=True)
-    text = json.dumps({"machine": machine(), "results": results}, indent=1)
+    text = json.dumps({**environment(PEERS), "results": results}, indent=1)
     (RESULTS / f"{name}.json").write_text(text + "\n")
 
 

@@ -24,7 +24,7 @@ __all__ = ["STUDIES"]
 warnings.simplefilter("ignore")
 PEERS = ["cmfrec-cholesky", "cmfrec-cg", "implicit-cg", "lenskit"]
 ROUNDS = 2  # of all contenders, in turn
-OURS = ["declip", "declip-half", "declip-cholesky", "declip-hinge"]
+OURS = ["declip", "declip-half", "declip-cholesky", "declip-cholesky-half", "declip-hinge"]
 
 
 def peers(quick: bool) -> list[dict[str, Any]]:

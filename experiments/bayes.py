@@ -21,12 +21,13 @@ from itertools import product
 from typing import Any
 
 import numpy as np
-from common import RESULTS, markdown_table, mean_and_error, progress, resume, versions, write_json
+from common import RESULTS, markdown_table, mean_and_error, progress, resume, write_json
 from ratings import DATA, Task
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris, load_wine
 
 from declip import BayesCMC, Intervals
 from declip.datasets import split_cells
+from declip.environment import environment
 
 TABLES = {
     "breast cancer (log)": lambda: np.log1p(load_breast_cancer().data),
@@ -158,7 +159,7 @@ def summaries(args: argparse.Namespace) -> list[dict[str, Any]]:
                 found.append(
                     resume(RESULTS / "bayes" / file, settings, lambda: run(*what, seed))  # noqa: B023
                 )
-            keys = [k for k in found[0] if k not in ("settings", "versions")]
+            keys = [k for k in found[0] if k not in ("settings", *environment())]
             values = {k: mean_and_error([f[k] for f in found]) for k in keys}
             rows.append(
                 {"case": label, "kind": run.__name__, "seeds": len(found), "values": values}
@@ -185,7 +186,7 @@ def main() -> None:
     args = parser.parse_args()
     warnings.simplefilter("ignore")
     rows = summaries(args)
-    write_json(RESULTS / "bayes.json", {"versions": versions(), "rows": rows})
+    write_json(RESULTS / "bayes.json", {**environment(), "rows": rows})
     (RESULTS / "bayes.md").write_text(table(rows))
     print(table(rows))
 

@@ -4,21 +4,16 @@ from __future__ import annotations
 
 import json
 import os
-import platform
 from collections.abc import Callable, Iterable, Sequence
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+from declip.environment import environment
+
 RESULTS = Path(__file__).parent / "results"
-
-
-def versions() -> dict[str, str]:
-    packages = {name: version(name) for name in ("declip", "numpy", "scipy", "scikit-learn")}
-    return {"python": platform.python_version(), **packages}
 
 
 def write_json(path: Path, content: Any) -> None:
@@ -37,7 +32,7 @@ def resume(
         stored = json.loads(path.read_text())
         if stored["settings"] == settings:
             return stored
-    result = {"settings": settings, "versions": versions(), **run()}
+    result = {"settings": settings, **environment(), **run()}
     write_json(path, result)
     return result
 

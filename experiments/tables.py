@@ -15,11 +15,12 @@ from itertools import product
 from typing import Any
 
 import numpy as np
-from common import RESULTS, markdown_table, progress, versions, write_json
+from common import RESULTS, markdown_table, progress, write_json
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris, load_wine
 
 from declip import FroCMC
 from declip.datasets import split_cells
+from declip.environment import environment
 
 MODES = ("value", "missing", "hinge", "tobit")
 GRID = list(product((1, 2, 3, 5), (0.3, 1.0, 3.0, 10.0)))
@@ -88,7 +89,7 @@ def main() -> None:
         ["table", "clipped above quantile", *header],
         ([r["table"], f"{r['quantile']:g}", *(f"{r[h]:.2f}" for h in header)] for r in rows),
     )
-    write_json(RESULTS / "tables.json", {"versions": versions(), "rows": rows})
+    write_json(RESULTS / "tables.json", {**environment(), "rows": rows})
     (RESULTS / "tables.md").write_text(text)
     print(text)
 

@@ -21,11 +21,12 @@ from typing import Any
 
 import numpy as np
 from clipped_tables import ENDS, ISSUED, OTHER, TABLES, clipped_table
-from common import RESULTS, markdown_table, progress, resume, versions, write_json
+from common import RESULTS, markdown_table, progress, resume, write_json
 from sklearn.experimental import enable_iterative_imputer  # noqa: F401
 from sklearn.impute import IterativeImputer, KNNImputer
 
 from declip import EntrySearchCV, Intervals, TrCMC, restore
+from declip.environment import environment
 from declip.reclip import reclip
 from declip.restoration.bands import Observation, Pulls
 from declip.restoration.candidates import ColumnTobit, Laws, untuned
@@ -221,9 +222,7 @@ def main() -> None:
             for ends, name, quantile in bar.track(todo, description="tables")
         ]
     seeds = list(args.seeds)
-    write_json(
-        RESULTS / "tables_restore.json", {"versions": versions(), "seeds": seeds, "rows": rows}
-    )
+    write_json(RESULTS / "tables_restore.json", {**environment(), "seeds": seeds, "rows": rows})
     text = page(rows, seeds)
     (RESULTS / "tables_restore.md").write_text(text)
     print(text)

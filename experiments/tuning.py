@@ -17,10 +17,11 @@ from time import perf_counter
 from typing import Any
 
 import numpy as np
-from common import RESULTS, markdown_table, mean_and_error, progress, resume, versions, write_json
+from common import RESULTS, markdown_table, mean_and_error, progress, resume, write_json
 
 from declip import EntrySearchCV, EntryShuffleSplit, FroCMC, Intervals
 from declip.datasets import make_clipped_low_rank
+from declip.environment import environment
 from declip.metrics import relative_rmse
 
 SIZES = {
@@ -99,7 +100,7 @@ def main() -> None:
                     **{name: [r["loss"][name] for r in runs] for name in SCORES},
                 }
             )
-    write_json(RESULTS / f"tuning-{size}.json", {"versions": versions(), "rows": rows})
+    write_json(RESULTS / f"tuning-{size}.json", {**environment(), "rows": rows})
     table = markdown_table(
         [
             "noise",

@@ -6,12 +6,11 @@ and into the page ``docs/evidence/reliability/persistence.md``.
 
 import argparse
 import json
-import platform
 import time
 import warnings
 from pathlib import Path
 
-import declip
+from declip.environment import environment
 from reliability import damage, determinism, interrupts, kills
 
 ROOT = Path(__file__).parents[1]
@@ -51,15 +50,14 @@ def write(figures):
     before = json.loads(RESULTS.read_text())["figures"] if RESULTS.exists() else {}
     known = before | figures
     report = {
-        "declip": declip.__version__,
-        "python": platform.python_version(),
-        "machine": platform.machine(),
+        **environment(),
         "figures": {name: known[name] for name in studies(False) if name in known},
     }
     RESULTS.parent.mkdir(exist_ok=True)
     RESULTS.write_text(json.dumps(report, indent=1) + "\n")
     head, rest = PAGE.read_text().split(BEGIN)
-    where = f"declip {report['declip']}, Python {report['python']}, {report['machine']}."
+    versions = ", ".join(f"{name} {number}" for name, number in report["versions"].items())
+    where = f"{report['date']}, {report['machine']}; {versions}."
     table = ["| study | figure | found |", "|---|---|---|", *rows(report["figures"])]
     PAGE.write_text("\n".join([head + BEGIN, "", where, "", *table, "", END + rest.split(END)[1]]))
 

@@ -22,6 +22,7 @@ ORDER = [
     "declip.io",
     "declip.report",
     "declip.pooling",
+    "declip.environment",
 ]
 TITLES = {
     "declip.restoration": "Restore a table",
@@ -34,6 +35,7 @@ TITLES = {
     "declip.io": "Files",
     "declip.report": "Reports",
     "declip.pooling": "Pool",
+    "declip.environment": "Report a fault",
 }
 # Modules whose names are used with the module's name before them.
 MODULES = {

@@ -6,8 +6,8 @@ import importlib
 import os
 from pathlib import Path
 from string import Template
+from typing import Any
 
-from experiments.common import versions
 from experiments.paper import facts, figures, tables
 from experiments.paper.runner import found
 from experiments.paper.tables import Results
@@ -38,12 +38,23 @@ def write(folder: Path, quick: bool) -> Path:
     content = {
         "note": NOTE if quick else "",
         **pictures(folder / "figures", page.parent),
-        "versions": ", ".join(f"{name} {number}" for name, number in versions().items()),
+        "made_with": made_with([run for runs in results.values() for run in runs]),
         "progress": tables.progress({name: len(mine) for name, mine in jobs.items()}, results),
         **filled(results),
     }
     page.write_text(Template(TEXT.read_text()).substitute(content))
     return page
+
+
+def made_with(runs: list[dict[str, Any]]) -> str:
+    """Return the days of the runs, and the machine and versions of the last."""
+    dated = sorted((run for run in runs if "date" in run), key=lambda run: run["date"])
+    if not dated:
+        return "before runs kept their date"
+    last = dated[-1]
+    days = " to ".join(sorted({dated[0]["date"], last["date"]}))
+    versions = ", ".join(f"{name} {number}" for name, number in last["versions"].items())
+    return f"{days}, {last['machine']}; {versions}"
 
 
 def pictures(folder: Path, seen_from: Path) -> dict[str, str]:

@@ -20,7 +20,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from experiments.common import RESULTS, progress, versions
+from experiments.common import RESULTS, progress
+
+from declip.environment import environment
 
 __all__ = ["FULL", "QUICK", "Job", "as_stored", "found", "run_all", "run_one", "stored"]
 
@@ -69,7 +71,7 @@ def run_one(job: Job, folder: Path) -> Path:
         result = study.run(**as_stored(job.settings))
         seconds = {"wall": time.perf_counter() - wall, "cpu": time.process_time() - cpu}
     seconds = {name: round(value, 3) for name, value in seconds.items()}
-    content = {"settings": job.settings, "versions": versions(), "seconds": seconds, **result}
+    content = {"settings": job.settings, **environment(), "seconds": seconds, **result}
     return _write(job.path(folder), content)
 
 

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from declip.blocks import BlockTable, prepare_blocks
     from declip.detect import detect_limits
     from declip.diagnostics import Diagnosis, diagnose
+    from declip.environment import show_versions
     from declip.estimators import BayesCMC, DTrCMC, ExactCMC, FroCMC, TrCMC, trace_path
     from declip.intervals import Intervals
     from declip.io import TableFile, read_limits, read_table, write_table
@@ -47,6 +48,7 @@ __all__ = [
     "read_table",
     "reclip_test",
     "restore",
+    "show_versions",
     "trace_path",
     "write_table",
 ]
@@ -80,6 +82,7 @@ _HOMES = {
     "read_table": "declip.io",
     "reclip_test": "declip.reclip",
     "restore": "declip.restoration",
+    "show_versions": "declip.environment",
     "trace_path": "declip.estimators",
     "write_table": "declip.io",
 }
