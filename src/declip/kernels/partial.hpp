@@ -6,7 +6,7 @@
 // which are added up and solved once; then each block tells what the step does to its open cells.
 #pragma once
 
-#include "sweep.hpp"
+#include "row.hpp"
 
 namespace {
 

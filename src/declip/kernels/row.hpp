@@ -1,0 +1,435 @@
+// One row of a half-sweep: with the other side's factors q_j fixed, lower the convex function of p
+//
+//   F(p) = sum over exact cells of (q_j p + o_j - m_j)^2 / 2 + sum over open cells of loss(q_j p + o_j)
+//          + sum over a of ridge_a p_a^2 / 2
+//
+// by Newton steps d with an exact line search, so that F never rises. Everything is kept as a step from
+// the present p: rounding errors then scale with the step, not with the data.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+
+#include "batch.hpp"
+#include "kernels.hpp"
+#include "loss.hpp"
+#include "vec.hpp"
+
+namespace {
+
+constexpr int kGather = 64;             // cells gathered at a time: 64 x 40 floats are 10 kB
+constexpr int64_t kKeptBytes = 1 << 19;  // factors of a row's cells kept for conjugate gradients, within the second cache
+constexpr int64_t kOpenBytes = 1 << 15;  // factors of its open cells kept for the next Newton step
+
+template <class T>
+inline RowCells<T> row_cells(const CellsView<T>& v, int64_t i) {
+    const int64_t e = v.exact_ptr[i], o = v.open_ptr[i];
+    return {e, v.exact_ptr[i + 1] - e, o, v.open_ptr[i + 1] - o, v.exact_idx + e, v.value + e,
+            v.open_idx + o, v.lower + o, v.upper + o};
+}
+
+template <class T>
+inline T offset_of(const Problem<T>& problem, int32_t j) {
+    return problem.offset != nullptr ? problem.offset[j] : problem.shift;
+}
+
+// Sum of term(a) over a < ld in double precision, in four sums that do not wait for each other; ld is a multiple of 4.
+template <class F>
+inline double sum64(int ld, F term) {
+    double s[4] = {};
+    for (int a = 0; a < ld; a += 4)
+        for (int i = 0; i < 4; ++i) s[i] += term(a + i);
+    return (s[0] + s[1]) + (s[2] + s[3]);
+}
+template <class T>
+inline double dot64(const T* x, const T* y, int ld) {
+    return sum64(ld, [&](int a) { return static_cast<double>(x[a]) * y[a]; });
+}
+
+// Scratch that the rows of one thread share.
+template <class T>
+struct Scratch {
+    Buffer<T> gathered, picked, weighted, weight, hd, residual, direction, kept, gram_of_all;
+    Buffer<int32_t> rest;
+    Buffer<char> is_exact;
+    explicit Scratch(const Problem<T>& problem)
+        : gathered(kGather * problem.ld), picked(kGather * problem.ld), weighted(kGather * problem.ld), weight(kGather),
+          hd(problem.ld), residual(problem.ld), direction(problem.ld),
+          kept(problem.cg_steps > 0 ? kKeptBytes / static_cast<int64_t>(sizeof(T)) : 0) {
+        if (!problem.nearly_full) return;
+        gram_of_all.resize(static_cast<long>(problem.ld) * problem.ld);
+        rest.resize(problem.n_other);
+        is_exact.resize(problem.n_other);
+    }
+};
+
+// A row that is being solved. Its buffers serve one row after the other.
+template <class T, class Loss>
+class RowSolver {
+    const Problem<T>* problem;
+    const Loss* loss;
+    Scratch<T>* scratch;
+    int ld;
+    RowCells<T> row;
+    bool dense;          // H is formed and factored; else conjugate gradients
+    bool complement;     // and most cells are exact
+    int steps_left;
+    double objective, open_value;
+    Buffer<T> kept_own;  // factors of the open cells, one after the other, until the next step
+    const T *kept_exact, *kept_open;
+    Buffer<double> x, delta, slope, curvature, counted, next_slope, next_curvature;  // of the open cells
+
+    // f(start, n, X) on blocks of cells, whose factors are the n rows of X.
+    template <class F>
+    void over_blocks(const int32_t* idx, int64_t n_cells, const T* at_hand, F f) {
+        for (int64_t start = 0; start < n_cells; start += kGather) {
+            const int n = n_cells - start < kGather ? static_cast<int>(n_cells - start) : kGather;
+            const T* X = at_hand + start * ld;
+            if (at_hand == nullptr) {
+                gather(idx + start, n, scratch->gathered.get());
+                X = scratch->gathered.get();
+            }
+            f(start, n, X);
+        }
+    }
+    template <class F>
+    void over_exact(F f) {
+        over_blocks(row.exact_idx, row.n_exact, kept_exact, f);
+    }
+    template <class F>
+    void over_open(F f) {
+        over_blocks(row.open_idx, row.n_open, kept_open, f);
+    }
+    const char* factor(int32_t j) const {  // the first byte of q_j, as it is stored
+        const int64_t at = static_cast<int64_t>(j) * ld;
+        if (problem->half != nullptr) return reinterpret_cast<const char*>(problem->half + at);
+        return reinterpret_cast<const char*>(problem->other + at);
+    }
+    void gather(const int32_t* idx, int64_t n, T* out) const {
+        if (problem->half != nullptr) return gather_as<uint16_t>(idx, n, out);
+        gather_as<T>(idx, n, out);
+    }
+    template <class Stored>
+    void gather_as(const int32_t* idx, int64_t n, T* out) const {
+        for (int64_t c = 0; c < n; ++c) {
+            const Stored* const q = reinterpret_cast<const Stored*>(factor(idx[c]));
+            for (int a = 0; a < ld; a += kLanes<T>) store(out + c * ld + a, wide<T>(q + a));
+        }
+    }
+
+    // Keep what will be read again: open cells always, exact ones by conjugate gradients. Long rows have no
+    // room for that; their H costs less than gathering their cells again and again.
+    void keep_factors() {
+        const int64_t bytes = ld * static_cast<int64_t>(sizeof(T));
+        dense = problem->cg_steps == 0 || (row.n_exact + row.n_open) * bytes > kKeptBytes;
+        const int64_t n_exact = dense ? 0 : row.n_exact, n_open = !dense || row.n_open * bytes <= kOpenBytes ? row.n_open : 0;
+        Buffer<T>& kept = dense ? kept_own : scratch->kept;  // by conjugate gradients one row is solved at a time
+        if (kept.size() < n_open * ld) kept.resize(n_open * ld);
+        gather(row.exact_idx, n_exact, kept.get());
+        gather(row.open_idx, n_open, kept.get() + n_exact * ld);
+        kept_exact = n_exact > 0 ? kept.get() : nullptr;
+        kept_open = n_open > 0 ? kept.get() + n_exact * ld : nullptr;
+    }
+
+    // Fetches the factors of the exact cells from `next` on into the cache, a few at each call.
+    struct Ahead {
+        const RowSolver& solver;
+        int64_t next, few;
+        void operator()() {
+            const int bytes = solver.ld * static_cast<int>(sizeof(T)) / (solver.problem->half != nullptr ? 2 : 1);
+            for (int64_t c = 0; c < few && next < solver.row.n_exact; ++c, ++next) {
+                const char* const q = solver.factor(solver.row.exact_idx[next]);
+                for (int b = 0; b < bytes; b += 64) __builtin_prefetch(q + b);
+            }
+        }
+    };
+
+    // base = sum (x - m) q, and H += sum q q^T unless it is known from its complement, over the exact cells; returns
+    // their loss.
+    double exact_cells() {
+        double value = 0;
+        T* const r = scratch->weight.get();
+        over_exact([&](int64_t start, int n, const T* X) {
+            dots(X, n, ld, p.get(), r);
+            for (int c = 0; c < n; ++c) r[c] += offset_of(*problem, row.exact_idx[start + c]) - row.value[start + c];
+            for (int c = n; c % 4 != 0; ++c) r[c] = 0;
+            value += 0.5 * dot64(r, r, (n + 3) / 4 * 4);
+            combine(X, n, ld, r, base.get());
+            // The cells of the next block, spread over the strips of this one.
+            if (dense && !complement) gram(X, X, n, ld, H.get(), Ahead{*this, start + n, kGather * kAlign<T> / ld + 1});
+        });
+        return value;
+    }
+
+    // H = sum over all q q^T - sum over those without an exact cell.
+    void start_from_complement() {
+        std::memcpy(H.get(), scratch->gram_of_all.get(), sizeof(T) * ld * ld);
+        char* const is_exact = scratch->is_exact.get();
+        int32_t* const rest = scratch->rest.get();
+        for (int64_t c = 0; c < row.n_exact; ++c) is_exact[row.exact_idx[c]] = 1;
+        int64_t n_rest = 0;
+        for (int64_t j = 0; j < problem->n_other; ++j)
+            if (!is_exact[j]) rest[n_rest++] = static_cast<int32_t>(j);
+        for (int64_t c = 0; c < row.n_exact; ++c) is_exact[row.exact_idx[c]] = 0;
+        T* const minus = scratch->weighted.get();
+        over_blocks(rest, n_rest, nullptr, [&](int64_t, int n, const T* X) {
+            for (int64_t a = 0; a < static_cast<int64_t>(n) * ld; ++a) minus[a] = -X[a];
+            gram(minus, X, n, ld, H.get(), [] {});
+        });
+    }
+
+    // out[c] = q_c v over the open cells.
+    void open_dots(const T* v, double* out) {
+        T* const s = scratch->weight.get();
+        over_open([&](int64_t start, int n, const T* X) {
+            dots(X, n, ld, v, s);
+            for (int c = 0; c < n; ++c) out[start + c] = s[c];
+        });
+    }
+    // out += sum over the open cells of weight(c) q_c.
+    template <class F>
+    void add_open(F weight, T* out) {
+        T* const s = scratch->weight.get();
+        over_open([&](int64_t start, int n, const T* X) {
+            for (int c = 0; c < n; ++c) s[c] = static_cast<T>(weight(start + c));
+            combine(X, n, ld, s, out);
+        });
+    }
+
+    // The open cells at p + t d: their loss and its derivative in t. Slopes and curvatures are left in next_*.
+    double open_cells(double t, double& derivative) {
+        double value = 0;
+        derivative = 0;
+        for (int64_t c = 0; c < row.n_open; ++c) {
+            const CellLoss cell = (*loss)(x[c] + t * delta[c], row.lower[c], row.upper[c]);
+            value += cell.value;
+            derivative += cell.gradient * delta[c];
+            next_slope[c] = cell.gradient;
+            next_curvature[c] = cell.curvature;
+        }
+        return value;
+    }
+    void accept_open_cells() {
+        slope.swap(next_slope);
+        curvature.swap(next_curvature);
+    }
+
+    // H += sum over open cells of (curvature - counted) q q^T, where it changed.
+    void update_curvature() {
+        T *const Y = scratch->picked.get(), *const WY = scratch->weighted.get();
+        over_open([&](int64_t start, int n, const T* X) {
+            int m = 0;
+            for (int c = 0; c < n; ++c) {
+                const T change = static_cast<T>(curvature[start + c] - counted[start + c]);
+                if (change == 0) continue;
+                counted[start + c] = curvature[start + c];
+                for (int a = 0; a < ld; ++a) {
+                    Y[m * ld + a] = X[c * ld + a];
+                    WY[m * ld + a] = change * X[c * ld + a];
+                }
+                ++m;
+            }
+            gram(WY, Y, m, ld, H.get(), [] {});
+        });
+    }
+
+    // out = H v without H: ridge v + sum over cells of curvature (q v) q.
+    void multiply(const T* v, T* out) {
+        T* const s = scratch->weight.get();
+        for (int a = 0; a < ld; ++a) out[a] = problem->ridge[a] * v[a];
+        over_exact([&](int64_t, int n, const T* X) {
+            dots(X, n, ld, v, s);
+            combine(X, n, ld, s, out);
+        });
+        over_open([&](int64_t start, int n, const T* X) {
+            dots(X, n, ld, v, s);
+            for (int c = 0; c < n; ++c) s[c] *= static_cast<T>(curvature[start + c]);
+            combine(X, n, ld, s, out);
+        });
+    }
+
+    // F along the line p + t d: quadratic but for the open cells, whose loss is kept apart.
+    struct Line {
+        double slope, quadratic, open_value;
+    };
+    struct Trial {
+        double t, change, derivative, open_value;
+    };
+    Trial try_step(const Line& line, double t) {
+        double derivative;
+        const double value = open_cells(t, derivative);
+        return {t, line.slope * t + 0.5 * line.quadratic * t * t + (value - line.open_value),
+                line.slope + line.quadratic * t + derivative, value};
+    }
+
+    // A step with F(p + t d) < F(p): the full one if it lowers F well, else near the minimum along d.
+    // F is convex along the line, so every t with a derivative <= 0 is a descent. t = 0 if none is found.
+    Trial line_search(const Line& line, double initial_slope) {
+        const Trial full = try_step(line, 1.0);
+        if (full.change <= 0.25 * initial_slope || (full.derivative <= 0 && full.change <= 0)) return full;
+        Trial low{0, 0, initial_slope, line.open_value}, high = full;
+        for (int step = 0; step < 40 && (low.t == 0 || low.derivative < 0.3 * initial_slope); ++step) {
+            double t = low.t - low.derivative * (high.t - low.t) / (high.derivative - low.derivative);
+            if (!(t > low.t && t < high.t) || step % 3 == 2) t = 0.5 * (low.t + high.t);
+            const Trial trial = try_step(line, t);
+            (trial.derivative <= 0 ? low : high) = trial;
+        }
+        return low.change < 0 ? try_step(line, low.t) : Trial{0, 0, initial_slope, line.open_value};
+    }
+
+    // What a step of one coordinate at a time would gain: sum of grad_a^2 / (2 H_aa).
+    double jacobi_gain() const {
+        return sum64(ld, [&](int a) {
+            const double h = H[a * ld + a];
+            return h > 0 ? 0.5 * static_cast<double>(grad[a]) * grad[a] / h : 0.0;
+        });
+    }
+
+    double ridge_value() const {
+        return sum64(ld, [&](int a) { return 0.5 * static_cast<double>(problem->ridge[a]) * p[a] * p[a]; });
+    }
+
+  public:
+    Buffer<T> p, H, base, grad, d;
+
+    RowSolver(const Problem<T>& problem, const Loss& loss, Scratch<T>& scratch)
+        : problem(&problem), loss(&loss), scratch(&scratch), ld(problem.ld), p(ld), H(static_cast<long>(ld) * ld), base(ld),
+          grad(ld), d(ld) {}
+
+    bool factors_H() const { return dense; }
+
+    // sum over all q q^T, which the rows of a nearly full table begin with.
+    void count_all() {
+        for (int64_t j = 0; j < problem->n_other; ++j) scratch->rest[j] = static_cast<int32_t>(j);
+        over_blocks(scratch->rest.get(), problem->n_other, nullptr, [&](int64_t, int n, const T* X) {
+            gram(X, X, n, ld, scratch->gram_of_all.get(), [] {});
+        });
+    }
+
+    void begin(const RowCells<T>& cells, const T* start, int k) {
+        row = cells;
+        steps_left = problem->inner_steps;
+        std::memcpy(p.get(), start, sizeof(T) * k);
+        keep_factors();
+        base.clear();
+        complement = dense && problem->nearly_full && 2 * row.n_exact > problem->n_other;
+        if (complement) start_from_complement();
+        else if (dense) H.clear();
+        if (x.size() < row.n_open) {
+            Buffer<double>* const all[] = {&x, &delta, &slope, &curvature, &counted, &next_slope, &next_curvature};
+            for (Buffer<double>* v : all) v->resize(row.n_open);
+        }
+        open_dots(p.get(), x.get());
+        for (int64_t c = 0; c < row.n_open; ++c) {
+            x[c] += offset_of(*problem, row.open_idx[c]);
+            counted[c] = delta[c] = 0;
+        }
+        objective = exact_cells() + ridge_value();
+        for (int a = 0; a < ld; ++a) {
+            base[a] += problem->ridge[a] * p[a];
+            if (dense) H[a * ld + a] += problem->ridge[a];
+        }
+        double unused;
+        open_value = open_cells(0, unused);
+        accept_open_cells();
+        objective += open_value;
+    }
+
+    // The gradient, and H where it changed, at p; false if there is nothing more to gain.
+    bool prepare() {
+        if (steps_left-- <= 0) return false;
+        std::memcpy(grad.get(), base.get(), sizeof(T) * ld);
+        add_open([&](int64_t c) { return slope[c]; }, grad.get());
+        if (!dense) return true;
+        update_curvature();
+        return jacobi_gain() > problem->inner_tol * objective;
+    }
+
+    // A shift of the step, not of the solution: it keeps factors that no cell sees solvable at ridge 0.
+    T jitter() const {
+        T largest = 0;
+        for (int a = 0; a < problem->k; ++a) largest = larger(largest, H[a * ld + a]);
+        constexpr T share = 8 * std::numeric_limits<T>::epsilon();
+        return share * share * largest;
+    }
+
+    // With H x = grad: d = -x, H d = -grad.
+    void take_solution() {
+        for (int a = 0; a < ld; ++a) {
+            d[a] = -d[a];
+            scratch->hd[a] = -grad[a];
+        }
+    }
+
+    // The same for conjugate gradients, of the trace of H: without a ridge, rounding would run off along the
+    // directions that no cell sees.
+    T free_shift() {
+        bool free = false;
+        for (int a = 0; a < problem->k; ++a) free = free || problem->ridge[a] == 0;
+        if (!free) return 0;
+        double trace = 0;
+        over_exact([&](int64_t, int n, const T* X) {
+            for (int c = 0; c < n; ++c) trace += dot64(X + c * ld, X + c * ld, ld);
+        });
+        over_open([&](int64_t start, int n, const T* X) {
+            for (int c = 0; c < n; ++c) trace += curvature[start + c] * dot64(X + c * ld, X + c * ld, ld);
+        });
+        return static_cast<T>(8 * std::numeric_limits<T>::epsilon() * trace);
+    }
+
+    // A few conjugate gradient steps on (H + shift) d = -grad from d = 0.
+    void conjugate_gradients() {
+        T *const r = scratch->residual.get(), *const v = scratch->direction.get(), *const Hv = scratch->picked.get();
+        const T shift = free_shift();
+        d.clear();
+        scratch->hd.clear();
+        for (int a = 0; a < ld; ++a) r[a] = v[a] = -grad[a];
+        double rr = dot64(r, r, ld);
+        const double enough = rr * 1e-20;
+        for (int step = 0; step < problem->cg_steps && rr > enough; ++step) {
+            multiply(v, Hv);
+            const double curved = dot64(v, Hv, ld) + (shift > 0 ? shift * dot64(v, v, ld) : 0.0);
+            if (!(curved > 0)) break;
+            const T t = static_cast<T>(rr / curved);
+            axpy(t, v, d.get(), ld);
+            axpy(t, Hv, scratch->hd.get(), ld);
+            axpy(-t, Hv, r, ld);
+            if (shift > 0) axpy(-t * shift, v, r, ld);
+            const double next = dot64(r, r, ld);
+            const T beta = static_cast<T>(next / rr);
+            for (int a = 0; a < ld; ++a) v[a] = r[a] + beta * v[a];
+            rr = next;
+        }
+    }
+
+    // Move p along d, H d being known. If the row is solved by that, or cannot be, no steps are left.
+    void advance() {
+        if (!step_along()) steps_left = 0;
+        if (row.n_open == 0 && dense) steps_left = 0;
+    }
+
+    double loss_without_ridge() const { return objective - ridge_value(); }
+
+  private:
+    bool step_along() {
+        const double initial = dot64(grad.get(), d.get(), ld);
+        if (!(initial < -problem->inner_tol * objective) || std::isinf(initial)) return false;
+        Line line{dot64(base.get(), d.get(), ld), dot64(scratch->hd.get(), d.get(), ld), open_value};
+        open_dots(d.get(), delta.get());
+        for (int64_t c = 0; c < row.n_open; ++c) line.quadratic -= curvature[c] * delta[c] * delta[c];
+        line.quadratic = larger(line.quadratic, 0.0);
+        const Trial best = line_search(line, initial);
+        if (best.t == 0) return false;
+        // base moves by t (H d - sum over open cells of curvature (q d) q)
+        axpy(static_cast<T>(best.t), d.get(), p.get(), ld);
+        axpy(static_cast<T>(best.t), scratch->hd.get(), base.get(), ld);
+        add_open([&](int64_t c) { return -best.t * curvature[c] * delta[c]; }, base.get());
+        for (int64_t c = 0; c < row.n_open; ++c) x[c] += best.t * delta[c];
+        accept_open_cells();
+        open_value = best.open_value;
+        objective += best.change;
+        return true;
+    }
+};
+
+}  // namespace
