@@ -14,11 +14,11 @@ SANITIZING  = LD_PRELOAD="$(foreach lib,asan ubsan stdc++,$(shell $(CXX) -print-
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-long reliability bench bench-quick bench-dask paper paper-quick docs docs-quick lint format clean FORCE
-.PHONY: coverage test-native fuzz mutation
+.PHONY: coverage test-native fuzz mutation mutation-native
 .DELETE_ON_ERROR:
 
 help: ## show this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-15s %s\n", $$1, $$2 }' Makefile
 
 demo: $(VENV)/.installed-run ## restore a simulated assay table; leaves table, cells and report in declip-demo
 	$(BIN)/declip demo declip-demo
@@ -41,6 +41,9 @@ fuzz: $(SANITIZED)/.built ## feed the sanitized kernels random tables for ten mi
 
 mutation: $(VENV)/.installed-test ## put faults into intervals and validation; do the tests notice?
 	$(BIN)/python -m tests.mutation $(ARGS)
+
+mutation-native: $(VENV)/.installed-test ## the same for the compiled loss of a cell
+	$(BIN)/python -m tests.mutation.native $(ARGS)
 
 reliability: $(VENV)/.installed-test ## measure files, long fits and determinism in bad times (half an hour)
 	$(BIN)/python -m reliability.persistence $(ARGS)

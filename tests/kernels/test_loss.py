@@ -198,6 +198,14 @@ def test_tobit_stays_finite_however_far_the_interval_lies():
             assert np.isfinite(part).all()
 
 
+def test_tobit_far_beyond_a_limit_is_the_squared_distance_to_it():
+    distance = np.array([1e5, 1e9, 1e12, 1e100])
+    cell = loss(-distance, 0.0, INF, scale=1.0)
+    # -log P(N > a) = a^2 / 2 + log(a sqrt(2 pi)) + O(1 / a^2), and its derivative is a + 1 / a
+    assert_allclose(cell.value, 0.5 * distance**2, rtol=1e-8)
+    assert_allclose(cell.gradient, -distance, rtol=1e-9)
+
+
 def test_tobit_of_a_vanishing_range_is_the_squared_error_up_to_a_constant():
     x = np.linspace(-5, 5, 41)
     cell = loss(x, 1.0, 1.0 + 1e-9, 2.0)
