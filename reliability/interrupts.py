@@ -55,6 +55,7 @@ def _interrupted(model, table, delay):
 
 
 def _measured(name, times):
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell ignores it in the background
     rng = np.random.default_rng(0)
     truth = rng.standard_normal((_SIDE, 10)) @ rng.standard_normal((10, _SIDE))
     table = np.minimum(truth + 0.1 * rng.standard_normal(truth.shape), 2.0)

@@ -156,7 +156,7 @@ def trace_norm(A: SparsePlusLowRank, low_rank: float, rest: NDArray) -> float:
         The values of its sparse part, whose trace norm is at most sqrt(smaller side) |rest|.
     """
     if worked_on_densely(A.shape):
-        return float(np.linalg.norm(A.toarray(), "nuc"))
+        return float(_aside(lambda: np.linalg.norm(A.toarray(), "nuc"), A.shape))
     return low_rank + np.sqrt(min(A.shape)) * float(np.linalg.norm(rest))
 
 
