@@ -45,7 +45,7 @@ mutation: $(VENV)/.installed-test ## put faults into intervals and validation; d
 mutation-native: $(VENV)/.installed-test ## the same for the compiled loss of a cell
 	$(BIN)/python -m tests.mutation.native $(ARGS)
 
-reliability: $(VENV)/.installed-test ## measure files, long fits and determinism in bad times (half an hour)
+reliability: $(VENV)/.installed-test ## measure files, long fits and determinism in bad times (five minutes)
 	$(BIN)/python -m reliability.persistence $(ARGS)
 
 bench: $(VENV)/.installed-bench ## measure declip beside its peers (twenty minutes, on a quiet machine)
