@@ -65,3 +65,13 @@ def test_cells_of_a_grid_are_not_restored_beyond_where_their_ties_lie():
     r = restore(truth, ceiling=6.0, method="column", budget=1)
     assert (r.table[truth == 6] >= 6).all()
     assert np.isfinite(r.table).all()
+
+
+def test_a_few_strays_between_whole_numbers_hide_no_step():
+    values = [*np.repeat([2.0, 3.0, 4.0, 5.0], 40), 3.9, 4.1, 4.99]
+    assert_allclose(Steps.of(column(values, ceiling=5.0)).sizes, 1.0)
+
+
+def test_one_step_counts_where_many_share_its_value():
+    values = [*np.repeat([4.0, 5.0], 40), 4.3]
+    assert_allclose(Steps.of(column(values, ceiling=5.0)).sizes[1], 1.0)

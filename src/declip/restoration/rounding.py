@@ -12,8 +12,10 @@ from declip.intervals import Intervals, face_value
 __all__ = ["Steps"]
 
 _NEAREST = 5  # steps at an end of a column, the smallest of which counts
-_FEWEST = 2  # steps without which none is told
+_FEWEST = 2  # steps without which none is told, unless
+_SHARED = 10  # so many cells share a value
 _SAME = 1e-6  # of the range of a column: closer values are equal
+_RARE = 0.05  # of the cells with the commonest value: fewer are strays between the steps
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,8 +39,12 @@ class Steps:
         _, cols, lower, upper = intervals.triplets()
         n, group = (1, np.zeros_like(cols)) if shared else (intervals.shape[1], cols)
         face = face_value(lower, upper).astype(np.float64)
+        sharing, most = _sharing(face, group, lower == upper, n)
+        common = (lower != upper) | (sharing >= _RARE * most[group])
+        group, face, lower, upper = (x[common] for x in (group, face, lower, upper))
+        fewest = np.where(most >= _SHARED, 1, _FEWEST)
         ends = (upper < np.inf, -1.0), (lower > -np.inf, 1.0)  # a step at one end, not the other
-        return cls(np.stack([_smallest(sign * face[w], group[w], n) for w, sign in ends]))
+        return cls(np.stack([_smallest(sign * face[w], group[w], fewest) for w, sign in ends]))
 
     def at(self, cols: NDArray) -> NDArray[np.float64]:
         """Return the steps of cells in these columns, of shape (2, n_cells)."""
@@ -59,8 +65,22 @@ class Steps:
         return replace(intervals, by_row=replace(side, lower=lower, upper=upper))
 
 
-def _smallest(value: NDArray, group: NDArray, n: int) -> NDArray[np.float64]:
+def _sharing(
+    value: NDArray, group: NDArray, exact: NDArray[np.bool_], n: int
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return how many exact cells of its group share the value of a cell, and the most that do."""
+    order = np.lexsort((value, group))
+    changes = (np.diff(value[order]) != 0) | (np.diff(group[order]) != 0)
+    run = np.zeros(len(order), np.intp)  # the same for the same group and value
+    run[order[1:]] = np.cumsum(changes)
+    count, most = np.bincount(run, exact)[run], np.zeros(n)
+    np.maximum.at(most, group, count)
+    return count, most
+
+
+def _smallest(value: NDArray, group: NDArray, fewest: NDArray) -> NDArray[np.float64]:
     """Return the smallest of the few steps between the largest values of each group."""
+    n = len(fewest)
     order = np.lexsort((value, group))
     value, group = value[order], group[order]
     step = np.diff(value)
@@ -73,4 +93,4 @@ def _smallest(value: NDArray, group: NDArray, n: int) -> NDArray[np.float64]:
     sizes = np.full(n, np.inf)
     near = from_end <= _NEAREST
     np.minimum.at(sizes, group[near], step[near])
-    return np.where(count >= _FEWEST, sizes, 0.0)
+    return np.where(count >= fewest, sizes, 0.0)
