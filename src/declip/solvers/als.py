@@ -6,8 +6,8 @@ never rises. Two things make it fast, and neither can make it rise:
 - after each sweep P and Q are balanced, P Q^T = U S V^T -> U sqrt(S), V sqrt(S), which lowers the
   penalty at the same fit and rotates the factors so that they no longer work against each other
   (offsets are centred likewise, which leaves the mean free);
-- the next sweep starts from a point extrapolated along the last step (Nesterov). If it is higher
-  than before after its columns or its rows, it is thrown away and a plain sweep is made instead.
+- the next sweep starts from a point extrapolated along the last step (Nesterov). If it ends higher
+  than before, it is thrown away and a plain sweep is made instead.
 """
 
 from __future__ import annotations
@@ -71,14 +71,6 @@ class _Descent:
     def sweep(self, model: LowRank) -> _Point:
         flipped, _ = self.half(self.intervals.by_col, model.T)
         return self.point(*self.half(self.intervals.by_row, flipped.T))
-
-    def sweep_below(self, model: LowRank, value: float) -> _Point | None:
-        """Return a sweep whose columns and rows both end below a value, or nothing."""
-        flipped, loss = self.half(self.intervals.by_col, model.T)
-        if not self.point(flipped.T, loss).value <= value:
-            return None
-        new = self.point(*self.half(self.intervals.by_row, flipped.T))
-        return new if new.value <= value else None
 
     def update_scale(self, point: _Point) -> _Point:
         """Fit the noise scale; the objective never rises."""
@@ -222,11 +214,9 @@ def minimise(
         now = descent.point(model, loss)
     stopped, unit = False, settling_unit(len(intervals), history[0], now.value, scale)
     while len(history) <= max_iter and settled < SETTLED_SWEEPS and not stopped:
-        new = None
-        if momentum:
-            ahead = before.toward(now.model, 1 + momentum / (momentum + 3))
-            new = descent.sweep_below(ahead, now.value)
-        if new is None:
+        ahead = before.toward(now.model, 1 + momentum / (momentum + 3))
+        new = descent.sweep(ahead)
+        if momentum and not new.value <= now.value:
             momentum = 0
             new = descent.sweep(now.model)
         before, now, momentum = now.model, new, momentum + 1
