@@ -73,7 +73,7 @@ def _sharing(
     changes = (np.diff(value[order]) != 0) | (np.diff(group[order]) != 0)
     run = np.zeros(len(order), np.intp)  # the same for the same group and value
     run[order[1:]] = np.cumsum(changes)
-    count, most = np.bincount(run, exact.astype(np.float64))[run], np.zeros(n)
+    count, most = np.bincount(run, exact)[run].astype(np.float64), np.zeros(n)
     np.maximum.at(most, group, count)
     return count, most
 
