@@ -36,6 +36,7 @@ def browser():
 def tab(browser, request):
     """Return a new tab; what the browser complains of is an error."""
     context = browser.new_context(color_scheme=request.param, accept_downloads=True)
+    context.set_default_timeout(120_000)  # a loaded machine is slow
     page = context.new_page()
     page.complaints = []
     page.on("console", lambda m: m.type == "error" and page.complaints.append(m.text))
@@ -119,7 +120,7 @@ def test_a_file_is_dropped_restored_looked_at_and_downloaded(tab, address, tmp_p
     tab.wait_for_selector("#looked:visible")
     assert "553" in tab.inner_text("#counts")
     tab.click("#start")
-    tab.wait_for_selector("#done:visible", timeout=60_000)
+    tab.wait_for_selector("#done:visible")
     assert "restored" in tab.inner_text("#flags")
     frame = tab.frame_locator("#report")
     assert "assay.csv" in frame.locator("h1").inner_text()
