@@ -27,7 +27,7 @@ test: $(VENV)/.installed-test ## run the fast tests and the examples in docstrin
 	$(BIN)/python -m pytest -m "not slow" --numprocesses auto --dist worksteal $(ARGS)
 
 test-long: $(VENV)/.installed-test ## run every test, with 1,000 examples of each property
-	HYPOTHESIS_PROFILE=long $(BIN)/python -m pytest $(ARGS)
+	HYPOTHESIS_PROFILE=long $(BIN)/python -m pytest --numprocesses auto --dist worksteal $(ARGS)
 
 coverage: $(VENV)/.installed-test ## run the fast tests and count the lines that they reach
 	$(BIN)/python -m pytest -m "not slow" --cov --cov-report=term --cov-report=html $(ARGS)

@@ -172,9 +172,13 @@ def table(rows: list[dict[str, Any]]) -> str:
     for kind in dict.fromkeys(row["kind"] for row in rows):
         mine = [row for row in rows if row["kind"] == kind]
         header = list(mine[0]["values"])
-        lines = ([r["case"], *(f"{r['values'][h][0]:.3f}" for h in header)] for r in mine)
+        lines = ([r["case"], *(_shown(*r["values"][h]) for h in header)] for r in mine)
         parts.append(markdown_table(["", *header], lines))
     return "\n".join(parts)
+
+
+def _shown(mean: float, error: float) -> str:
+    return f"{mean:.3f}" if np.isnan(error) else f"{mean:.3f} ({error:.3f})"
 
 
 def main() -> None:

@@ -1,4 +1,4 @@
-"""Triplets: sorted, unique, finite, or refused with a message that says where and why."""
+"""Triplets, cells to look up and choices of rows: checked, or refused with where and why."""
 
 import numpy as np
 import pandas as pd
@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
-from declip.validation import check_triplets
+from declip import Intervals
+from declip.validation import check_cells, check_positive, check_selection, check_triplets
 
 
 @st.composite
@@ -124,3 +125,58 @@ def test_masked_values_are_refused():
     values = np.ma.masked_array([1.0, 2.0], mask=[False, True])
     with pytest.raises(ValueError, match="leave out the triplets that are missing"):
         check_triplets([0, 1], [0, 0], values)
+
+
+def test_cells_to_look_up_are_positions_of_pairs():
+    rows, cols = check_cells([0, 4], [2, 0], (5, 3))
+    assert rows.dtype == cols.dtype == np.int32
+    assert_array_equal(rows, [0, 4])
+    assert_array_equal(cols, [2, 0])
+    assert [part.size for part in check_cells([], [], (5, 3))] == [0, 0]
+
+
+@pytest.mark.parametrize(("rows", "cols"), [([5], [0]), ([0], [3]), ([-1], [0])])
+def test_cells_outside_of_the_table_are_refused(rows, cols):
+    with pytest.raises(ValueError, match=r"must lie from 0 to \d, for shape \(5, 3\)"):
+        check_cells(rows, cols, (5, 3))
+
+
+def test_cells_to_look_up_come_in_pairs():
+    with pytest.raises(ValueError, match=r"equal lengths.*got 2 and 1\. For a block"):
+        check_cells([0, 1], [0], (5, 3))
+
+
+@pytest.mark.parametrize(
+    ("which", "expected"),
+    [
+        (None, [0, 1, 2, 3]),
+        (slice(1, 3), [1, 2]),
+        ([3, 0], [3, 0]),
+        ([-4, -1], [0, 3]),
+        (2, [2]),
+        ([], []),
+        (np.array([True, False, False, True]), [0, 3]),
+    ],
+)
+def test_a_choice_of_rows_becomes_positions(which, expected):
+    assert_array_equal(check_selection(which, 4, "rows"), expected)
+
+
+@pytest.mark.parametrize("which", [[4], [-5], [0, 9]])
+def test_a_choice_outside_of_the_table_is_refused(which):
+    with pytest.raises(IndexError, match=rf"rows holds {which[-1]}, but there are 4 rows"):
+        check_selection(which, 4, "rows")
+
+
+@pytest.mark.parametrize("mask", [[True, False], [[True, False, True, True]]])
+def test_a_mask_of_another_shape_is_refused(mask):
+    with pytest.raises(IndexError, match=r"cols is a mask of shape .*, but there are 4 cols"):
+        check_selection(np.array(mask), 4, "cols")
+
+
+def test_the_first_cell_without_a_logarithm_is_named():
+    table = Intervals.from_table(pd.DataFrame(np.ones((2, 3)), columns=["a", "b", "c"]))
+    where = np.array([0, 1, 1]), np.array([0, 1, 2])
+    check_positive(table, *where, np.array([1e-9, 2.0, 3.0]))
+    with pytest.raises(ValueError, match=r"^2 cells have no logarithm, first .*'b'.* with 0\."):
+        check_positive(table, *where, np.array([1.0, 0.0, -3.0]))

@@ -6,7 +6,7 @@ import sys
 import numpy as np
 import pytest
 
-from declip.validation import check_memory, check_rank, free_memory, sizes
+from declip.validation import check_memory, check_quantiles, check_rank, free_memory, sizes
 
 GIB = 2**30
 
@@ -117,3 +117,14 @@ def test_a_limit_on_the_address_space_counts():
     )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert float(run.stdout) <= 2**28
+
+
+def test_quantiles_are_a_list_of_numbers_between_0_and_1():
+    assert check_quantiles(0.5) == [0.5]
+    assert check_quantiles(np.array([0.9, 0.1])) == [0.9, 0.1]
+
+
+@pytest.mark.parametrize("quantiles", [[], 0, 1.0, [0.5, 1.2], [-0.1], np.nan])
+def test_other_quantiles_are_refused(quantiles):
+    with pytest.raises(ValueError, match="between 0 and 1, both excluded; got"):
+        check_quantiles(quantiles)
