@@ -312,3 +312,73 @@ def test_a_shape_whose_pointers_cannot_fit_in_memory_is_refused(monkeypatch):
     monkeypatch.setattr("declip.validation.sizes.free_memory", lambda: 2**30)
     with pytest.raises(MemoryError, match=r"the table needs 64\.0 GiB .* leave out its empty rows"):
         Intervals.from_triplets([2**31 - 2], [2**31 - 2], [1.0])
+
+
+# Tables read from files.
+
+
+def test_sound_cells_are_taken(mixed):
+    mixed.by_row._check_loaded()
+    mixed._check_loaded()
+
+
+def _changed(array, at, value):
+    new = array.copy()
+    new[at] = value
+    return new
+
+
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("exact_ptr", lambda x: x.astype(np.int32)),
+        ("open_ptr", lambda x: x.astype(np.int32)),
+        ("exact_idx", lambda x: x.astype(np.int64)),
+        ("exact_ptr", lambda x: x[:-1]),
+        ("open_ptr", lambda x: np.append(x, x[-1])),
+        ("exact_ptr", lambda x: _changed(x, 0, 1)),
+        ("open_ptr", lambda x: _changed(x, -1, x[-1] - 1)),
+        ("open_ptr", lambda x: _changed(x, 1, x[-1] + 1)),
+        ("exact_ptr", lambda x: _changed(x, 1, x[2] + 1)),
+        ("value", lambda x: x[:-1]),
+        ("lower", lambda x: x[:-1]),
+        ("upper", lambda x: x.astype(int)),
+        ("value", lambda x: x.astype(int)),
+    ],
+)
+def test_cells_that_do_not_fit_together_are_refused(mixed, name, change):
+    cells = mixed.by_row
+    with np.errstate(invalid="ignore"):
+        broken = dataclasses.replace(cells, **{name: change(getattr(cells, name))})
+    with pytest.raises(ValueError, match="do not fit together"):
+        broken._check_loaded()
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("value", NAN), ("lower", INF), ("upper", -INF), ("upper", NAN)]
+)
+def test_bounds_out_of_order_are_refused(mixed, name, value):
+    cells = mixed.by_row
+    broken = dataclasses.replace(cells, **{name: _changed(getattr(cells, name), 0, value)})
+    with pytest.raises(ValueError, match="not in order"):
+        broken._check_loaded()
+
+
+@pytest.mark.parametrize("name", ["exact_idx", "open_idx"])
+@pytest.mark.parametrize("column", [-1, 4, 5])
+def test_cells_outside_of_their_table_are_refused(mixed, name, column):
+    cells = mixed.by_row
+    broken = dataclasses.replace(cells, **{name: _changed(getattr(cells, name), 0, column)})
+    with pytest.raises(ValueError, match="outside of it"):
+        dataclasses.replace(mixed, by_row=broken)._check_loaded()
+
+
+def test_a_table_without_open_cells_is_taken():
+    exact = Intervals.from_table(np.eye(3))
+    exact._check_loaded()
+    exact.by_row._check_loaded()
+
+
+def test_a_table_has_the_rows_of_its_cells(mixed):
+    with pytest.raises(ValueError, match="not the rows"):
+        dataclasses.replace(mixed, shape=(5, 4))._check_loaded()
