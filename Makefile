@@ -48,7 +48,7 @@ mutation-native: $(VENV)/.installed-test ## the same for the compiled loss of a 
 reliability: $(VENV)/.installed-test ## measure files, long fits and determinism in bad times (five minutes)
 	$(BIN)/python -m reliability.persistence $(ARGS)
 
-bench: $(VENV)/.installed-bench ## measure declip beside its peers (twenty minutes, on a quiet machine)
+bench: $(VENV)/.installed-bench ## measure declip beside its peers (half an hour, on a quiet machine)
 	$(BIN)/python -m benchmarks $(ARGS)
 
 bench-quick: $(VENV)/.installed-bench ## the same on small shapes, under three minutes

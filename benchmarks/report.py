@@ -8,6 +8,7 @@ from typing import Any
 import matplotlib.pyplot as plt
 
 from benchmarks.runner import HERE, RESULTS, kept
+from declip.environment import in_words
 
 __all__ = ["write_report"]
 
@@ -40,16 +41,11 @@ def write_report() -> None:
     for name, section in sections.items():
         found = kept(name)
         if found is not None:
-            parts.append(f"{section(found['results'])}\n\n*{_where(found)}*")
+            parts.append(f"{section(found['results'])}\n\n*{in_words(found)}*")
     notes = HERE / "NOTES.md"
     if notes.exists():
         parts.append(notes.read_text().strip())
     (HERE / "RESULTS.md").write_text("\n\n".join(parts) + "\n")
-
-
-def _where(found: dict[str, Any]) -> str:
-    versions = ", ".join(f"{name} {number}" for name, number in found["versions"].items())
-    return f"{found['date']}, {found['machine']}; {versions}"
 
 
 def _table(head: list[str], rows: list[list[Any]]) -> str:

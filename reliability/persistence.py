@@ -10,7 +10,7 @@ import time
 import warnings
 from pathlib import Path
 
-from declip.environment import environment
+from declip.environment import environment, in_words
 from reliability import damage, determinism, interrupts, kills
 
 ROOT = Path(__file__).parents[1]
@@ -56,8 +56,7 @@ def write(figures):
     RESULTS.parent.mkdir(exist_ok=True)
     RESULTS.write_text(json.dumps(report, indent=1) + "\n")
     head, rest = PAGE.read_text().split(BEGIN)
-    versions = ", ".join(f"{name} {number}" for name, number in report["versions"].items())
-    where = f"{report['date']}, {report['machine']}; {versions}."
+    where = f"{in_words(report)}."
     table = ["| study | figure | found |", "|---|---|---|", *rows(report["figures"])]
     PAGE.write_text("\n".join([head + BEGIN, "", where, "", *table, "", END + rest.split(END)[1]]))
 

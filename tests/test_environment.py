@@ -33,3 +33,8 @@ def test_show_versions_prints_a_line_each(capsys):
     lines = dict(line.split(": ", 1) for line in capsys.readouterr().out.splitlines())
     assert list(lines)[:3] == ["system", "machine", "python"]
     assert lines["declip"] == declip.__version__
+
+
+def test_a_result_is_told_in_one_line():
+    found = {"date": "2020-01-31", "machine": "a box", "versions": {"declip": "0.1", "numpy": "2"}}
+    assert environment.in_words(found) == "2020-01-31, a box; declip 0.1, numpy 2"

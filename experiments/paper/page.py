@@ -12,6 +12,8 @@ from experiments.paper import facts, figures, tables
 from experiments.paper.runner import found
 from experiments.paper.tables import Results
 
+from declip.environment import in_words
+
 TEXT = Path(__file__).with_name("page.md")
 NOTE = "\n**Quick runs: smaller, fewer and shorter, to see that all of it works. Not results.**\n"
 PICTURES = {
@@ -47,14 +49,9 @@ def write(folder: Path, quick: bool) -> Path:
 
 
 def made_with(runs: list[dict[str, Any]]) -> str:
-    """Return the days of the runs, and the machine and versions of the last."""
-    dated = sorted((run for run in runs if "date" in run), key=lambda run: run["date"])
-    if not dated:
-        return "before runs kept their date"
-    last = dated[-1]
-    days = " to ".join(sorted({dated[0]["date"], last["date"]}))
-    versions = ", ".join(f"{name} {number}" for name, number in last["versions"].items())
-    return f"{days}, {last['machine']}; {versions}"
+    """Return the date, machine and versions of the last run."""
+    dated = [run for run in runs if "date" in run]
+    return in_words(max(dated, key=lambda run: run["date"])) if dated else "no date was kept"
 
 
 def pictures(folder: Path, seen_from: Path) -> dict[str, str]:

@@ -12,7 +12,7 @@ from typing import Any
 
 from declip.kernels import current_isa
 
-__all__ = ["environment", "show_versions"]
+__all__ = ["environment", "in_words", "show_versions"]
 
 _PARTS = ("declip", "numpy", "scipy", "scikit-learn")
 _COMPANIONS = ("pandas", "polars", "pyarrow", "matplotlib", "dask")
@@ -34,6 +34,12 @@ def environment(also: Sequence[str] = ()) -> dict[str, Any]:
         except PackageNotFoundError:
             continue
     return {"date": time.strftime("%Y-%m-%d"), "machine": _processor(), "versions": versions}
+
+
+def in_words(found: dict[str, Any]) -> str:
+    """Return a result's date, machine and versions as a line."""
+    versions = ", ".join(f"{name} {number}" for name, number in found["versions"].items())
+    return f"{found['date']}, {found['machine']}; {versions}"
 
 
 def _processor() -> str:
