@@ -6,9 +6,10 @@ import pytest
 from numpy.testing import assert_allclose
 from tests.twin import cell_loss, random_bounds
 
+import declip.objective
 from declip import Intervals
 from declip.lowrank import LowRank
-from declip.objective import Penalised, certificate, gradient, objective
+from declip.objective import Penalised, certificate, gradient, objective, total_loss
 from declip.solvers import minimise
 
 SCALES = [pytest.param(0.0, id="hinge"), pytest.param(0.7, id="tobit")]
@@ -102,6 +103,31 @@ def test_gradient_carries_the_loss(scale):
     intervals, model = random_problem(5)
     expected = cell_losses(intervals, model.block(), scale).sum()
     assert_allclose(gradient(intervals, model, scale).loss, expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("scale", SCALES)
+@pytest.mark.parametrize("bias", BIAS)
+def test_cells_of_the_whole_matrix_are_those_found_one_by_one(monkeypatch, bias, scale, dtype):
+    intervals, model = random_problem(8, shape=(30, 20), k=4, bias=bias)
+    intervals, model = intervals.astype(dtype), model.astype(dtype)
+    found = {}
+    for way, least in (("one by one", np.inf), ("whole", 0)):
+        monkeypatch.setattr(declip.objective, "_MANY_FACTORS", least)
+        G = gradient(intervals, model, scale)
+        found[way] = G.exact.data, G.open.data, G.loss, total_loss(intervals, model, scale)
+    for one, other in zip(*found.values(), strict=True):
+        # A sum of five products of size 1, and losses of size 10.
+        assert_allclose(one, other, rtol=20 * np.finfo(dtype).eps, atol=50 * np.finfo(dtype).eps)
+
+
+def test_a_table_with_few_observed_cells_is_never_made_as_a_whole(monkeypatch):
+    rows = np.arange(40)
+    intervals = Intervals.from_triplets(rows, rows % 30, np.ones(40), shape=(40, 30))
+    model = random_model(np.random.default_rng(0), (40, 30), 120, bias=False)
+    monkeypatch.setattr(LowRank, "block", lambda *_: pytest.fail("made as a whole"))
+    expected = 0.5 * ((np.einsum("ik,ik->i", model.A, model.B[rows % 30]) - 1) ** 2).sum()
+    assert_allclose(total_loss(intervals, model), expected, rtol=1e-12)
 
 
 def test_gradient_as_an_operator_is_its_matrix():

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 from scipy import sparse
-from scipy.sparse.linalg import LinearOperator, aslinearoperator
+from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, aslinearoperator
 
 from declip import svd
 from declip.svd import (
@@ -75,6 +75,38 @@ def test_the_same_seed_gives_the_same_vectors():
 def test_operator_norm_is_the_largest_singular_value(shape, kind):
     X = matrix(shape)
     assert_allclose(operator_norm(KINDS[kind](X)), np.linalg.norm(X, 2), rtol=1e-10)
+
+
+@pytest.mark.parametrize("shape", [(250, 300), (700, 600)], ids=["dense", "iterative"])
+def test_a_cluster_of_largest_singular_values_does_not_hold_up_the_norm(shape):
+    rng = np.random.default_rng(0)
+    U, V = (np.linalg.qr(rng.standard_normal((n, min(shape))))[0] for n in shape)
+    S = np.linspace(0.5, 0, min(shape))
+    S[:12] = 1 - 1e-8 * np.arange(12)  # as of a gradient at the optimum
+    assert_allclose(operator_norm((U * S) @ V.T), 1.0, rtol=1e-10)
+    assert_allclose(truncated_svd((U * S) @ V.T, 1, 0).S, 1.0, rtol=1e-8)
+
+
+def test_a_search_that_does_not_end_is_made_again_with_less_to_ask(monkeypatch):
+    real = svd.svds
+    asked = []
+
+    def stubborn(A, *, tol, **how):
+        asked.append(tol)
+        if len(asked) == 1:
+            raise ArpackNoConvergence("no", np.empty(0), np.empty((0, 0)))
+        return real(A, tol=tol, **how)
+
+    monkeypatch.setattr(svd, "svds", stubborn)
+    X = matrix((130, 140))
+    assert_allclose(truncated_svd(X, 2, 0).S, np.linalg.svd(X, compute_uv=False)[:2], rtol=1e-8)
+    assert asked == [1e-5, 1e-4]
+
+
+@pytest.mark.parametrize("size", [1e-200, 1e200])
+def test_the_norm_of_extreme_numbers_neither_overflows_nor_vanishes(size):
+    X = matrix((30, 40))
+    assert_allclose(operator_norm(size * X) / size, np.linalg.norm(X, 2), rtol=1e-10)
 
 
 def test_operator_norm_of_an_operator_that_only_has_products():

@@ -21,10 +21,10 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from declip import kernels
-from declip.intervals import Intervals
+from declip.intervals import Cells, Intervals
 from declip.kernels import interval_loss, residuals
 from declip.lowrank import LowRank
-from declip.svd import SparsePlusLowRank, operator_norm
+from declip.svd import SparsePlusLowRank, operator_norm, worked_on_densely
 
 __all__ = [
     "Certificate",
@@ -36,6 +36,9 @@ __all__ = [
     "objective",
     "total_loss",
 ]
+
+_MANY_FACTORS = 100  # from this rank on X as a whole is made sooner than most of its cells
+_MOSTLY_OBSERVED = 0.5  # share of observed cells from which they are most
 
 
 @dataclass(frozen=True)
@@ -75,6 +78,8 @@ def objective(
 
 def total_loss(intervals: Intervals, model: LowRank, scale: float = 0.0, threads: int = 1) -> float:
     """Return the loss of all observed cells."""
+    if _all_at_once(intervals, model):
+        return _residuals_at_once(intervals.by_row, model, scale, threads)[0]
     design, offset = model.seen_from_rows()
     side = intervals.by_row
     return kernels.total_loss(side, model.A, design, offset, scale=scale, threads=threads)
@@ -105,10 +110,12 @@ def gradient(
     dtype: Any = np.float64,
 ) -> Gradient:
     """Return the loss and its gradient with respect to X, the latter as numbers of ``dtype``."""
-    side = intervals.by_row
-    design, offset = model.seen_from_rows()
-    loss, exact, open_ = residuals(side, model.A, design, offset, scale=scale, threads=threads)
-    shape = intervals.shape
+    side, shape = intervals.by_row, intervals.shape
+    if _all_at_once(intervals, model):
+        loss, exact, open_ = _residuals_at_once(side, model, scale, threads)
+    else:
+        design, offset = model.seen_from_rows()
+        loss, exact, open_ = residuals(side, model.A, design, offset, scale=scale, threads=threads)
     return Gradient(
         loss,
         *(
@@ -119,6 +126,25 @@ def gradient(
             )
         ),
     )
+
+
+def _all_at_once(intervals: Intervals, model: LowRank) -> bool:
+    """Return whether X as a whole is made sooner than its observed cells one by one."""
+    n_rows, n_cols = intervals.shape
+    observed = intervals.n_exact + intervals.n_open
+    wide, full = _MANY_FACTORS <= model.rank, _MOSTLY_OBSERVED * n_rows * n_cols <= observed
+    return wide and full and worked_on_densely(intervals.shape)
+
+
+def _residuals_at_once(
+    side: Cells, model: LowRank, scale: float, threads: int
+) -> tuple[float, NDArray, NDArray]:
+    """Return what `declip.kernels.residuals` does, from X as a whole."""
+    X = model.block()
+    exact = X[side.exact_rows(), side.exact_idx] - side.value
+    x = X[side.open_rows(), side.open_idx]
+    loss, open_, _ = interval_loss(x, side.lower, side.upper, scale=scale, threads=threads)
+    return 0.5 * _dot(exact, exact) + float(loss.sum()), exact, open_.astype(X.dtype, copy=False)
 
 
 def _narrow(ptr: NDArray[np.int64]) -> NDArray:

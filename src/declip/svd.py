@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse.linalg import LinearOperator, svds
+from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, svds
 
 __all__ = [
     "SVD",
@@ -36,6 +36,7 @@ _POWER_STEPS = 2  # passes of a warm-started subspace iteration
 _COLD_STEPS = 5  # and of one that starts at random
 _LONG_FROM = 512  # smaller side from which LAPACK takes a good part of a second
 _SPARE = 8  # directions carried beyond those that are asked for
+_LANCZOS = 40  # vectors for a few triplets; with fewer, equal singular values hold it up
 _STRIP = 4096  # rows widened to double precision at a time
 
 
@@ -116,10 +117,11 @@ def product_svd(P: NDArray, Q: NDArray, tol: float = 1e-13) -> SVD:
     return SVD(basis_P @ U[:, kept], S[kept], basis_Q @ Vt[kept].T)
 
 
-def truncated_svd(A: Any, k: int, random_state: Any = None, tol: float = 0.0) -> SVD:
+def truncated_svd(A: Any, k: int, random_state: Any = None, tol: float = 1e-5) -> SVD:
     """Return the k largest singular triplets of a matrix or LinearOperator.
 
-    The relative error of the squared singular values is at most ``tol``, 0 being rounding.
+    The relative error of the squared singular values is at most ``tol`` squared, and that of
+    singular values that stand apart much smaller.
     """
     if min(A.shape) <= k or (min(A.shape) <= _EXACT_UP_TO and worked_on_densely(A.shape)):
         return _dense_svd(_to_dense(A), k)
@@ -130,8 +132,12 @@ def truncated_svd(A: Any, k: int, random_state: Any = None, tol: float = 0.0) ->
     start = rng.standard_normal(min(A.shape))
     # ARPACK works with the squares of the singular values: keep them near 1.
     scaled = A * (1 / size)
-    how = {"v0": start, "solver": "arpack", "maxiter": 100 * min(A.shape), "tol": tol}
-    U, S, Vt = svds(scaled, k=k, **how)
+    width = _LANCZOS if 2 * k < _LANCZOS < min(A.shape) else None
+    how = {"v0": start, "ncv": width, "maxiter": 100 * min(A.shape), "tol": tol}
+    try:
+        U, S, Vt = svds(scaled, k=k, **how)
+    except ArpackNoConvergence:  # singular values too close to each other to be told apart
+        return truncated_svd(A, k, random_state, 10 * tol)
     order = np.argsort(-S)
     return SVD(U[:, order], size * S[order], Vt[order].T)
 
@@ -140,7 +146,18 @@ def operator_norm(A: Any) -> float:
     """Return the largest singular value of a matrix or LinearOperator."""
     if 0 in A.shape:
         return 0.0
+    if min(A.shape) < _LONG_FROM and worked_on_densely(A.shape):
+        return _dense_norm(_to_dense(A).astype(np.float64))
     return float(truncated_svd(A, 1, 0).S[0])
+
+
+def _dense_norm(A: NDArray[np.float64]) -> float:
+    """Return the root of the largest eigenvalue of the smaller Gram matrix."""
+    size = float(np.abs(A).max())
+    if size == 0:
+        return 0.0
+    A = (A if A.shape[0] <= A.shape[1] else A.T) / size  # squares neither overflow nor vanish
+    return size * float(np.sqrt(np.linalg.eigvalsh(A @ A.T)[-1]))
 
 
 def trace_norm(A: SparsePlusLowRank, low_rank: float, rest: NDArray) -> float:

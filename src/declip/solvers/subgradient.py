@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from declip.intervals import Intervals
 from declip.lowrank import LowRank
-from declip.objective import gradient, total_loss
+from declip.objective import Gradient, gradient
 from declip.solvers.clipping import Clipping, Limits, clipping
 from declip.solvers.solution import NO_BOOKMARK, Bookmark, Solution
 from declip.svd import SVD, leading, shrink
@@ -24,6 +25,15 @@ __all__ = ["subgradient_descent"]
 
 _DECAY = 0.99  # the paper's factor from one step to the next
 _NEGLIGIBLE = 1e-8  # steps below this share of the first change nothing any more
+
+
+class _Point(NamedTuple):
+    """X, Clip(X), the singular triplets of the latter, and the gradient of the loss."""
+
+    X: LowRank
+    clipped: Clipping
+    clip: SVD
+    gradient: Gradient
 
 
 @dataclass
@@ -35,22 +45,26 @@ class _Problem:
     max_rank: int | None
     threads: int
 
-    def svd(self, clipped: Clipping, near: NDArray | None) -> SVD:
-        """Return the singular triplets of Clip(X), all of them for a small table."""
-        found = leading(clipped.clipped(), self.max_rank, near, warm_steps=1)
-        return SVD(*map(np.ascontiguousarray, found))  # the same to BLAS when it is read again
-
-    def step(self, clipped: Clipping, clip: SVD, eta: float) -> SVD:
-        """Return shrink(X - eta (G + beta W * U V^T), eta alpha)."""
-        X = clipped.X
+    def at(self, X: LowRank, near: NDArray | None, clip: SVD | None = None) -> _Point:
+        """Return what there is to know at X, with the triplets sought near others or given."""
+        clipped = clipping(X, self.limits, self.threads)
+        if clip is None:
+            # All of them for a small table; contiguous, the same to BLAS when read again.
+            found = leading(clipped.clipped(), self.max_rank, near, warm_steps=1)
+            clip = SVD(*map(np.ascontiguousarray, found))
         G = gradient(self.intervals, X, threads=self.threads, dtype=X.A.dtype)
+        return _Point(X, clipped, clip, G)
+
+    def step(self, point: _Point, eta: float) -> SVD:
+        """Return shrink(X - eta (G + beta W * U V^T), eta alpha)."""
+        G, X = point.gradient, point.X
         parts = tuple(X.A.dtype.type(-eta) * S for S in (G.exact, G.open))
-        moved = clipped.moved(clip, eta * self.alpha_clipped, parts)
+        moved = point.clipped.moved(point.clip, eta * self.alpha_clipped, parts)
         return shrink(moved, eta * self.alpha, X.Q, self.max_rank, warm_steps=1)
 
-    def value(self, X: LowRank, trace_norm: float, clip: SVD) -> float:
-        loss = total_loss(self.intervals, X, threads=self.threads)
-        return loss + self.alpha * trace_norm + self.alpha_clipped * float(clip.S.sum())
+    def value(self, point: _Point, trace_norm: float) -> float:
+        clipped = self.alpha_clipped * float(point.clip.S.sum())
+        return point.gradient.loss + self.alpha * trace_norm + clipped
 
 
 def subgradient_descent(
@@ -87,25 +101,22 @@ def subgradient_descent(
     """
     problem = _Problem(intervals, limits, alpha, alpha_clipped, max_rank, threads)
     if bookmark.state is None:
-        X = best = start
-        now = clipping(X, limits, threads)
-        clip = problem.svd(now, None)
-        history, eta = [problem.value(X, X.trace_norm(), clip)], first_step
+        best = start
+        now = problem.at(start, None)
+        history, eta = [problem.value(now, start.trace_norm())], first_step
     else:
         X, best, clip, history, eta = bookmark.state
-        now = clipping(X, limits, threads)
+        now = problem.at(X, None, clip)
     stopped = False
     while len(history) <= max_iter and eta > _NEGLIGIBLE * first_step and not stopped:
-        found = problem.step(now, clip, eta)
-        X = LowRank.from_svd(found, X.A.dtype)
-        now = clipping(X, limits, threads)
-        clip = problem.svd(now, clip.V)
-        value = problem.value(X, float(found.S.sum()), clip)
+        found = problem.step(now, eta)
+        now = problem.at(LowRank.from_svd(found, start.A.dtype), now.clip.V)
+        value = problem.value(now, float(found.S.sum()))
         if value < history[-1]:
-            best = X
+            best = now.X
         history.append(min(value, history[-1]))
         eta *= _DECAY
-        bookmark.put((X, best, clip, history, eta))
+        bookmark.put((now.X, best, now.clip, history, eta))
         stopped = on_sweep(Solution(best, np.array(history), False, 0.0))
     unit = abs(history[-1]) or 1.0
     settled = history[-min(10, len(history))] - history[-1] <= tol * unit

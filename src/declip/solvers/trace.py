@@ -110,10 +110,9 @@ def proximal(
     stopped = False
     while len(history) <= max_iter and not converged and not stopped:
         faster = 0.5 * (1 + math.sqrt(1 + 4 * momentum**2))
-        Y = _extrapolated(X, before, (momentum - 1) / faster)
-        new, found = problem.step(Y, level, X, max_rank)
-        # <Y - new, new - X> > 0: the step turns back on the momentum
-        uphill = _difference_inner(Y, new, X) > 0
+        t = (momentum - 1) / faster
+        new, found = problem.step(_extrapolated(X, before, t), level, X, max_rank)
+        uphill = t > 0 and _turns_back(new, X, before, t)
         before, X, momentum = X, new, 1.0 if uphill else faster
         check = level == alpha and len(history) % _CHECK_EVERY == 0
         level = _CONTINUATION * level
@@ -209,11 +208,21 @@ def _extrapolated(X: LowRank, before: LowRank, t: float) -> LowRank:
     return LowRank(A, np.column_stack([X.B, before.B]))
 
 
-def _difference_inner(Y: LowRank, Z: LowRank, X: LowRank) -> float:
-    """Return <Y - Z, Z - X>."""
-    return _inner(Y, Z) - _inner(Y, X) - _inner(Z, Z) + _inner(Z, X)
+def _turns_back(new: LowRank, X: LowRank, before: LowRank, t: float) -> bool:
+    """Say whether <Y - new, new - X> > 0 for Y = X + t (X - before): a step against the momentum.
+
+    That is t <X - before, new - X> > |new - X|^2; ``new`` and X are factors of an SVD.
+    """
+    both = _inner(X, new)
+    along = both - _square(X) - _inner(before, new) + _inner(before, X)
+    return t * along > _square(new) - 2 * both + _square(X)
 
 
 def _inner(X: LowRank, Y: LowRank) -> float:
     # <A B^T, C D^T> = sum of (A^T C) * (B^T D)
     return float(((X.A.T @ Y.A) * (X.B.T @ Y.B)).sum())
+
+
+def _square(X: LowRank) -> float:
+    # The columns of A and of B are orthogonal: |A B^T|^2 = sum of |a|^2 |b|^2 over the columns.
+    return float((X.A**2).sum(axis=0) @ (X.B**2).sum(axis=0))
