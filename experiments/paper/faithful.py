@@ -35,10 +35,11 @@ FRO_GRID = {
 TR_GRID = {"share": 1e-4, "max_iter": (100, 500), "tol": 0.0}
 UNCAPPED_GRID = {**TR_GRID, "max_iter": (100,)}
 DTR_GRID = {
-    "penalties": ((1.0, 0.2),),
-    "first_step": 1.0,
+    "penalties": ((1.0, 1.0),),
+    "first_step": 1.5,
     "max_rank": None,
-    "stops": (20, 40, 60, 80, 100),
+    "stops": (10, 20, 30, 40, 50, 60, 80, 100),
+    "patience": 2,
 }
 QUICK_GRIDS = {
     "Fro": {"k": (24, 32), "alpha": (0.1, 0.01), "rungs": ((20, 4), (100, 1))},
@@ -98,17 +99,23 @@ def trace(
 
 
 def dtr(task: Task, clipped: str, grid: dict[str, Any], score: Any, seed: int) -> Iterator[Point]:
-    """Fit pairs of penalties, each stopped after several numbers of steps on its way."""
+    """Fit pairs of penalties, each stopped after several numbers of steps on its way.
+
+    A fit ends when its score has been below the best one so many times in a row.
+    """
     cells = training_cells(task).treat(clipped).astype(np.float32)
     limits = Limits(*(np.full((1, 1), x, np.float32) for x in (-np.inf, task.ceiling)))
     for alpha, alpha_clipped in grid["penalties"]:
         stops: list[Point] = []
+        scores: list[float] = []
 
         def keep(state: Solution) -> bool:
             if state.n_iter in grid["stops"]:
                 how = {"alpha": alpha, "alpha_clipped": alpha_clipped, "max_iter": state.n_iter}  # noqa: B023
                 stops.append((how, Stopped(state.model, state.n_iter)))  # noqa: B023
-            return state.n_iter >= max(grid["stops"])
+                scores.append(score(stops[-1][1]))  # noqa: B023
+            since_best = len(scores) - 1 - int(np.argmax(scores)) if scores else 0  # noqa: B023
+            return state.n_iter >= max(grid["stops"]) or since_best >= grid["patience"]
 
         subgradient_descent(
             *(cells, constant_model(cells, 1.0), limits, alpha, alpha_clipped),

@@ -20,8 +20,8 @@ SHARES = (0.2, 0.35, 0.5, 0.65)
 METHODS = ("Fro-CMC", "Fro-MC", "Fro-MCi")
 SHAPE = 250, 400, 15
 GRID = {
-    **{"k": (10, 15, 20), "alpha": (1.0, 0.1, 0.01), "max_iter": 200},
-    **{"first": 15, "behind": 2.0},
+    **{"k": (10, 15, 20), "first": 15, "max_iter": 200},
+    **{"alpha": (1.0, 0.1, 0.01), "keep": (3, 2, 2)},
 }
 
 

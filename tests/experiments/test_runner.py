@@ -6,7 +6,7 @@ import pytest
 from experiments.paper import limits, theory
 from experiments.paper.runner import Job, found, run_all, run_one, stored
 
-TINY = {"k": [3], "alpha": [1.0, 0.1], "max_iter": 20, "first": 5, "behind": 2.0}
+TINY = {"k": [3], "first": 5, "max_iter": 20, "alpha": [1.0, 0.1], "keep": [1, 1]}
 
 
 def theory_job(observed=1.0):

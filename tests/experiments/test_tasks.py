@@ -38,11 +38,11 @@ def test_a_race_gives_the_best_of_each_round_more():
     assert made == [("a", 10), ("b", 10), ("c", 10), ("b", 50), ("c", 50), ("b", 90)]
 
 
-def test_ranks_that_are_far_behind_are_given_up():
+def test_only_the_best_ranks_go_on_to_the_next_penalty():
     task = synthetic.table(9, 0, "rounded", "quick")
-    grid = {"k": [2, 10], "alpha": [1.0], "max_iter": 30, "first": 10, "behind": 2.0}
-    ranks = [point["k"] for point, _ in synthetic.fro_path(task, "hinge", 0, grid)]
-    assert ranks == [10]
+    grid = {"k": [2, 4, 10], "first": 10, "max_iter": 30, "alpha": [1.0, 0.1], "keep": [2, 1]}
+    path = synthetic.fro_path(task, "hinge", 0, grid)
+    assert [(point["k"], point["alpha"]) for point, _ in path] == [(10, 1.0), (4, 1.0), (10, 0.1)]
 
 
 def test_training_validation_and_test_cells_are_disjoint_and_all():
@@ -81,3 +81,16 @@ def test_training_ratings_are_clipped_in_task_one(ratings):
     assert faithful.training_table(task).max() == 4
     cells = faithful.training_cells(task)
     assert cells.n_open == (ratings.values[task.train] >= 4).sum()
+
+
+@pytest.mark.parametrize(
+    ("scores", "n_stops"),
+    [((1, 2, 3, 4), 4), ((3, 2, 2, 9), 3), ((1, 3, 2, 4), 4), ((1, 1, 1, 2), 3)],
+    ids=["rising", "falling", "recovering", "level"],
+)
+def test_steps_of_dtr_end_when_the_score_has_not_risen_twice(ratings, scores, n_stops):
+    task, left = Task.of(ratings, 1, seed=0), iter(scores)
+    grid = {**faithful.DTR_GRID, "stops": (1, 2, 3, 4), "patience": 2}
+    fits = faithful.dtr(task, "hinge", grid, lambda _: next(left), 0)
+    made = [how["max_iter"] for how, _ in fits]
+    assert made == [1, 2, 3, 4][:n_stops]
