@@ -44,6 +44,18 @@ def hinge(results: Results) -> dict[str, str]:
     }
 
 
+def dtr_stops(results: list[Result]) -> str:
+    """Return after how many steps DTr-CMC was stopped."""
+    mine = [r for r in results if r["settings"]["method"] == "DTr-CMC"]
+    steps = summary.averaged(mine, ("data", "task"), lambda r: r["chosen"]["max_iter"])
+    parts = [
+        f"{steps[task].value:.0f} steps ({task[0]}, task {task[1]})"
+        for task in TASKS
+        if task in steps
+    ]
+    return "chosen in the mean " + ", ".join(parts) if parts else "(not run yet)"
+
+
 def _gap(scores: dict[tuple, float], one: str, other: str) -> str:
     """Return the smallest and the largest gain of one over another, among the four tasks."""
     gaps = [

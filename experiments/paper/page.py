@@ -82,6 +82,7 @@ def filled(results: Results) -> dict[str, str]:
         "full_grid": facts.full_grid(results["synthetic"]),
         "undetermined": facts.undetermined(results["evidence"]),
         **facts.illustration(results["pictures"]),
+        "dtr_stops": facts.dtr_stops(results["faithful"]),
         **facts.hinge(results),
         **facts.recovery(results["theory"]),
     }

@@ -11,6 +11,7 @@ import importlib
 import json
 import multiprocessing
 import os
+import random
 import time
 import traceback
 import warnings
@@ -18,15 +19,28 @@ from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from experiments.common import RESULTS, progress
 
 from declip.environment import environment
 
-__all__ = ["FULL", "QUICK", "Job", "as_stored", "found", "run_all", "run_one", "stored"]
+__all__ = [
+    "FULL",
+    "QUICK",
+    "Job",
+    "as_stored",
+    "found",
+    "is_repeated",
+    "run_again",
+    "run_all",
+    "run_one",
+    "stored",
+]
 
 FULL, QUICK = RESULTS / "paper", RESULTS / "quick-paper"
+_OF_THE_DAY = ("seconds", "cpu", "date", "machine", "versions")  # what a rerun may change
 _ONE_THREAD = {f"{name}_NUM_THREADS": "1" for name in ("OMP", "OPENBLAS", "MKL")}
 
 
@@ -75,6 +89,30 @@ def run_one(job: Job, folder: Path) -> Path:
     return _write(job.path(folder), content)
 
 
+def is_repeated(job: Job, folder: Path) -> bool:
+    """Run a job that has a result again, and say whether all numbers are the same."""
+    with TemporaryDirectory() as elsewhere:
+        again = json.loads(run_one(job, Path(elsewhere)).read_text())
+    return _numbers(again) == _numbers(json.loads(job.path(folder).read_text()))
+
+
+def run_again(
+    jobs: Sequence[Job], folder: Path, n: int, workers: int = 2
+) -> Iterator[tuple[Job, bool]]:
+    """Run some of the jobs that have a result again; give each, and whether it is the same."""
+    made = [job for job in jobs if stored(job, folder) is not None and job.study != "times"]
+    some = random.sample(made, min(n, len(made)))
+    with _pool(workers) as pool:
+        yield from zip(some, pool.map(is_repeated, some, [folder] * len(some)), strict=True)
+
+
+def _numbers(result: Any) -> Any:
+    """Return a result without what depends on the day."""
+    if isinstance(result, dict):
+        return {key: _numbers(x) for key, x in result.items() if key not in _OF_THE_DAY}
+    return [_numbers(x) for x in result] if isinstance(result, list) else result
+
+
 def _write(path: Path, content: dict[str, Any]) -> Path:
     """Write a file all at once, a line for each entry: an interrupted run leaves no half of it."""
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -108,12 +146,15 @@ def run_all(jobs: Sequence[Job], folder: Path, workers: int = 2) -> list[tuple[J
 
 def _outcomes(todo: Sequence[Job], folder: Path, workers: int) -> Iterator[tuple[Job, str]]:
     """Give each job when it is done, with its error if it had one."""
-    os.environ |= _ONE_THREAD  # for the processes to come
-    fresh = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(workers, mp_context=fresh) as pool:
+    with _pool(workers) as pool:
         running = {pool.submit(_attempt, job, folder): job for job in todo}
         for done in as_completed(running):
             yield running[done], done.result()
+
+
+def _pool(workers: int) -> ProcessPoolExecutor:
+    os.environ |= _ONE_THREAD  # for the processes to come
+    return ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("spawn"))
 
 
 def _attempt(job: Job, folder: Path) -> str:
