@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import numpy as np
-from experiments.paper import summary, theory
+from experiments.paper import summary, tables, theory
 from experiments.paper.runner import FULL
 from experiments.paper.summary import TASKS, Result
 from experiments.paper.tables import Results, small
@@ -44,6 +45,23 @@ def hinge(results: Results) -> dict[str, str]:
     }
 
 
+def beyond_short(results: Results) -> str:
+    """Return where a model beyond the paper misses its mark, with the standard error."""
+    parts = [
+        f"{metric} of {model}, {data}, task {task}: {value:.4f} ({error:.3f})"
+        for model, metric, least in tables.BEYOND_ASKED
+        for (data, task), mark in zip(TASKS, least, strict=True)
+        for value, error in _score(results, metric, model, data, task)
+        if value < mark
+    ]
+    return "; ".join(parts) or "none does"
+
+
+def _score(results: Results, metric: str, *key: Any) -> list[tuple[float, float]]:
+    scores = summary.beyond_scores(results["beyond"]).get(key)
+    return [tuple(scores[metric])] if scores else []
+
+
 def dtr_stops(results: list[Result]) -> str:
     """Return after how many steps DTr-CMC was stopped."""
     mine = [r for r in results if r["settings"]["method"] == "DTr-CMC"]
@@ -54,6 +72,22 @@ def dtr_stops(results: list[Result]) -> str:
         if task in steps
     ]
     return "chosen in the mean " + ", ".join(parts) if parts else "(not run yet)"
+
+
+def fro_500(results: list[Result]) -> str:
+    """Return in how many runs F1 of the validation cells fell with more sweeps of the best fit."""
+    falls = []
+    for result in results:
+        if result["settings"]["method"].startswith("Fro"):
+            longest = _setting(result["grid"][-1])
+            at = {p["max_iter"]: p for p in result["grid"] if _setting(p) == longest}
+            if {100, 500} <= at.keys():
+                falls.append(at[500]["validation"] < at[100]["validation"])
+    return f"falls in {sum(falls)} of {len(falls)} runs" if falls else "(not run yet)"
+
+
+def _setting(point: dict) -> tuple:
+    return point["k"], point["alpha"]
 
 
 def _gap(scores: dict[tuple, float], one: str, other: str) -> str:

@@ -82,6 +82,8 @@ def filled(results: Results) -> dict[str, str]:
         "full_grid": facts.full_grid(results["synthetic"]),
         "undetermined": facts.undetermined(results["evidence"]),
         **facts.illustration(results["pictures"]),
+        "beyond_short": facts.beyond_short(results),
+        "fro_500": facts.fro_500(results["faithful"]),
         "dtr_stops": facts.dtr_stops(results["faithful"]),
         **facts.hinge(results),
         **facts.recovery(results["theory"]),

@@ -110,7 +110,7 @@ def with_offsets(results: list[Result]) -> str:
         mine = scores.get((model, *task))
         return "/".join(short(mine[name][0]) for name in beyond.METRICS) if mine else "-"
 
-    return _of_tasks(list(beyond.MODELS), cell)
+    return _of_tasks([*beyond.MODELS, summary.SAMPLED], cell)
 
 
 def times(results: list[Result]) -> str:
@@ -151,6 +151,12 @@ def marks(results: Results) -> str:
     return markdown_table(["what", "asked", "ours", "seeds", "reached"], rows)
 
 
+BEYOND_ASKED = (  # FilmTrust, tasks 1 and 2, and MovieLens-100K, tasks 1 and 2
+    ("bias + Tobit", "F1", (0.505, 0.53, 0.49, 0.52)),
+    (summary.SAMPLED, "F1", (0.505, 0.53, 0.49, 0.52)),
+    ("bias + Tobit", "AP", (0.515, 0.555, 0.465, 0.52)),
+    (summary.SAMPLED, "AP", (0.53, 0.58, 0.49, 0.55)),
+)
 Mark = tuple[str, str, str, str, bool | None]
 
 
@@ -176,10 +182,10 @@ def _scores_asked(results: Results) -> Iterator[Mark]:
         means = [scores.get((method, *task), NOTHING) for task in TASKS]
         yield at_least(f"F1 as printed, {method}", least, means)
     beyond_them = summary.beyond_scores(results["beyond"])
-    for metric, least in (("F1", (0.505, 0.53, 0.49, 0.52)), ("AP", (0.515, 0.555, 0.465, 0.52))):
-        mine = [beyond_them.get(("bias + Tobit", *task)) for task in TASKS]
+    for model, metric, least in BEYOND_ASKED:
+        mine = [beyond_them.get((model, *task)) for task in TASKS]
         means = [Mean(*x[metric], x["seeds"]) if x else NOTHING for x in mine]
-        yield at_least(f"{metric}, threshold tuned, bias + Tobit", least, means)
+        yield at_least(f"{metric} beyond, {model}", least, means)
 
 
 def at_least(what: str, least: tuple[float, ...], means: list[Mean]) -> Mark:
