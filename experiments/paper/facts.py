@@ -9,7 +9,7 @@ import numpy as np
 from experiments.paper import summary, tables, theory
 from experiments.paper.runner import FULL
 from experiments.paper.summary import TASKS, Result
-from experiments.paper.tables import Results, small
+from experiments.paper.tables import Results, short, small
 
 EXACT = 1e-3  # relative error below which the least trace norm counts as exact
 
@@ -84,6 +84,22 @@ def fro_500(results: list[Result]) -> str:
             if {100, 500} <= at.keys():
                 falls.append(at[500]["validation"] < at[100]["validation"])
     return f"falls in {sum(falls)} of {len(falls)} runs" if falls else "(not run yet)"
+
+
+def fro_at_best(results: list[Result], method: str) -> str:
+    """Return F1 of the four tasks at the setting of the grid that is best for the test cells."""
+    parts = []
+    for data, task in TASKS:
+        settings = {"data": data, "task": task, "method": method}
+        mine = [r for r in results if settings.items() <= r["settings"].items()]
+        means = summary.averaged(
+            [{"settings": point, "test": point["test"]} for r in mine for point in r["grid"]],
+            ("k", "alpha", "max_iter"),
+            lambda point: point["test"],
+        )
+        of_all = [mean.value for mean in means.values() if mean.seeds == len(mine)]
+        parts.append(short(max(of_all)) if of_all else "-")
+    return " / ".join(parts)
 
 
 def _setting(point: dict) -> tuple:

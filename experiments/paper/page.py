@@ -83,6 +83,8 @@ def filled(results: Results) -> dict[str, str]:
         "undetermined": facts.undetermined(results["evidence"]),
         **facts.illustration(results["pictures"]),
         "beyond_short": facts.beyond_short(results),
+        "fro_cmc_at_best": facts.fro_at_best(results["faithful"], "Fro-CMC"),
+        "fro_mc_at_best": facts.fro_at_best(results["faithful"], "Fro-MC"),
         "fro_500": facts.fro_500(results["faithful"]),
         "dtr_stops": facts.dtr_stops(results["faithful"]),
         **facts.hinge(results),
