@@ -1,7 +1,7 @@
 """The page is written from whatever has been run."""
 
 import pytest
-from experiments.paper import page, pictures, summary, tables
+from experiments.paper import facts, page, pictures, summary, tables
 from experiments.paper.runner import run_one
 from experiments.paper.summary import Mean
 
@@ -43,3 +43,39 @@ def test_calling_every_cell_high_counts_each_split_once():
 def test_a_mark_is_reached_when_every_number_is(values, reached):
     means = [Mean.of([] if x is None else [x]) for x in values]
     assert tables.at_least("what", (0.3, 0.4), means)[-1] is reached
+
+
+def rating_run(seed, points, method="Fro-CMC"):
+    settings = {"data": "FilmTrust", "task": 1, "seed": seed, "method": method}
+    names = ("k", "alpha", "max_iter", "validation", "test")
+    grid = [dict(zip(names, point, strict=True)) for point in points]
+    return {"settings": settings, "grid": grid, "chosen": grid[0]}
+
+
+def test_the_best_setting_for_the_test_cells_is_one_that_every_split_was_given():
+    results = [
+        rating_run(0, [(24, 0.1, 25, 0.3, 0.30), (28, 0.1, 25, 0.3, 0.40)]),
+        rating_run(1, [(24, 0.1, 25, 0.3, 0.36), (28, 0.1, 25, 0.3, 0.10)]),
+        rating_run(2, [(24, 0.1, 25, 0.3, 0.33), (32, 0.1, 25, 0.3, 0.90)]),
+    ]
+    assert facts.fro_at_best(results, "Fro-CMC") == ".330 / - / - / -"
+
+
+def test_falls_from_100_to_500_sweeps_are_counted_for_the_longest_fit():
+    falls = [(24, 0.1, 100, 0.3, 0), (28, 0.1, 100, 0.4, 0), (28, 0.1, 500, 0.35, 0)]
+    rises = [(24, 0.1, 100, 0.3, 0), (28, 0.1, 100, 0.2, 0), (24, 0.1, 500, 0.31, 0)]
+    results = [rating_run(0, falls), rating_run(1, rises), rating_run(2, falls, "DTr-CMC")]
+    assert facts.fro_500(results) == "falls in 1 of 2 runs"
+
+
+def test_steps_of_dtr_are_means_over_the_splits():
+    results = [rating_run(seed, [(1, 1, n, 0, 0)], "DTr-CMC") for seed, n in enumerate((20, 40))]
+    assert facts.dtr_stops(results) == "chosen in the mean 30 steps (FilmTrust, task 1)"
+
+
+def test_marks_that_are_missed_beyond_the_paper_are_named(monkeypatch):
+    scores = {"F1": (0.5, 0.01), "AP": (0.6, 0.01), "seeds": 5}
+    found = {("BayesCMC", "FilmTrust", 1): scores}
+    monkeypatch.setattr(summary, "beyond_scores", lambda _: found)
+    said = facts.beyond_short({"beyond": []})
+    assert said == "F1 of BayesCMC, FilmTrust, task 1: 0.5000 (0.010)"
