@@ -194,7 +194,8 @@ def _widened(problem: _Problem, model: LowRank) -> LowRank:
         return model
     # By Lanczos: the spectrum is dense near alpha, where power steps would miss directions.
     U, S, V = truncated_svd(problem.gradient(model).operator(), room, 0, tol=1e-2)
-    weight = np.sqrt(np.maximum(S - problem.alpha, 0))[S > problem.alpha]
+    # What exceeds alpha only by rounding does not pay.
+    weight = np.sqrt(S[S > problem.alpha * (1 + 1e-12)] - problem.alpha)
     A = np.column_stack([model.A, U[:, : len(weight)] * weight]).astype(model.A.dtype)
     B = np.column_stack([model.B, -V[:, : len(weight)] * weight]).astype(model.B.dtype)
     return replace(model, A=A, B=B)
