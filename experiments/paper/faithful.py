@@ -39,7 +39,7 @@ DTR_GRID = {
     "first_step": 1.5,
     "max_rank": None,
     "stops": (10, 20, 30, 40, 50, 60, 80, 100),
-    "patience": 2,
+    "patience": 1,
 }
 QUICK_GRIDS = {
     "Fro": {"k": (24, 32), "alpha": (0.1, 0.01), "rungs": ((10, 4), (50, 1))},
@@ -77,7 +77,7 @@ def raced(
 
 
 def fro(task: Task, clipped: str, grid: dict[str, Any], score: Any, seed: int) -> Iterator[Point]:
-    cells = training_cells(task)
+    cells = training_cells(task).astype(np.float32)
 
     def fit(point: dict[str, Any], n_iter: int) -> FroCMC:
         how = {"clipped": clipped, "max_iter": n_iter, "random_state": seed}

@@ -27,19 +27,13 @@ TREATMENT = {"CMC": "hinge", "MC": "value", "MCi": "missing"}
 SEEDS = range(5)
 SIZES = {"full": (500, 800, 30), "quick": (150, 240, 10)}
 
-# All five seeds on the first generator; fewer of the slow methods on the second.
-SEEDS_OF = {
-    "rounded": {"Fro": 5, "Tr": 5, "DTr": 5},
-    "continuous": {"Fro": 5, "Tr": 1, "DTr": 1},
-}
-
 # The paper's grids. Ranks are raced: before each penalty only so many go on, the best on the
 # validation cells; at first after a few sweeps.
 GRIDS = {
     "full": {
         "Fro": {
             **{"k": tuple(range(5, 41, 5)), "first": 15, "max_iter": 200},
-            **{"alpha": (1.0, 0.5, 0.1, 0.01), "keep": (3, 2, 2, 2)},
+            **{"alpha": (1.0, 0.5, 0.1, 0.01), "keep": (3, 2, 1, 1)},
         },
         "Tr": {"share": 1e-4, "max_iter": {"hinge": 200, "value": 100, "missing": 100}},
         "DTr": {"points": ((1.0, 0.2),), "first_step": 1.5, "max_iter": 200},
@@ -107,7 +101,12 @@ Point = tuple[dict[str, Any], Any]  # settings of a fit, and the fit
 
 
 def fro_path(task: Table, clipped: str, seed: int, grid: dict[str, Any]) -> Iterator[Point]:
-    """Go through the penalties from the largest to the smallest, each fit from the last."""
+    """Go through the penalties from the largest to the smallest, each fit from the last.
+
+    In single precision: its rounding, 1e-7, is far below the errors, and it takes two thirds of
+    the time.
+    """
+    cells = task.cells.astype(np.float32)
     models = {
         k: FroCMC(
             k,
@@ -116,7 +115,7 @@ def fro_path(task: Table, clipped: str, seed: int, grid: dict[str, Any]) -> Iter
             max_iter=grid["first"],
             random_state=seed,
             warm_start=True,
-        ).fit(task.cells)
+        ).fit(cells)
         for k in grid["k"]
     }
     for alpha, keep in zip(grid["alpha"], grid["keep"], strict=True):
@@ -124,7 +123,7 @@ def fro_path(task: Table, clipped: str, seed: int, grid: dict[str, Any]) -> Iter
         models = {k: models[k] for k in sorted(error, key=error.__getitem__)[:keep]}
         for k, model in models.items():
             model.set_params(alpha=alpha, max_iter=grid["max_iter"])
-            yield {"k": k, "alpha": alpha}, model.fit(task.cells)
+            yield {"k": k, "alpha": alpha}, model.fit(cells)
 
 
 def tr_path(task: Table, clipped: str, seed: int, grid: dict[str, Any]) -> Iterator[Point]:
@@ -180,11 +179,7 @@ def jobs(quick: bool) -> list[Job]:
     if quick:
         cases = list(product(("rounded",), (8, 9, 11), SEEDS[:1], METHODS))
     else:
-        cases = [
-            (generator, C, seed, method)
-            for generator, C, method in product(("rounded", "continuous"), THRESHOLDS, METHODS)
-            for seed in range(SEEDS_OF[generator][method.split("-")[0]])
-        ]
+        cases = list(product(("rounded", "continuous"), THRESHOLDS, SEEDS, METHODS))
     return [_job(*case, "quick" if quick else "full") for case in cases]
 
 

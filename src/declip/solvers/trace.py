@@ -212,7 +212,8 @@ def _extrapolated(X: LowRank, before: LowRank, t: float) -> LowRank:
 def _turns_back(new: LowRank, X: LowRank, before: LowRank, t: float) -> bool:
     """Say whether <Y - new, new - X> > 0 for Y = X + t (X - before): a step against the momentum.
 
-    That is t <X - before, new - X> > |new - X|^2; ``new`` and X are factors of an SVD.
+    That is t <X - before, new - X> > |new - X|^2. The two sides are small differences of large
+    numbers, so that all of it is summed in double precision.
     """
     both = _inner(X, new)
     along = both - _square(X) - _inner(before, new) + _inner(before, X)
@@ -221,9 +222,12 @@ def _turns_back(new: LowRank, X: LowRank, before: LowRank, t: float) -> bool:
 
 def _inner(X: LowRank, Y: LowRank) -> float:
     # <A B^T, C D^T> = sum of (A^T C) * (B^T D)
-    return float(((X.A.T @ Y.A) * (X.B.T @ Y.B)).sum())
+    A, B, C, D = (F.astype(np.float64, copy=False) for F in (X.A, X.B, Y.A, Y.B))
+    return float(((A.T @ C) * (B.T @ D)).sum())
 
 
 def _square(X: LowRank) -> float:
-    # The columns of A and of B are orthogonal: |A B^T|^2 = sum of |a|^2 |b|^2 over the columns.
+    if X.A.dtype != np.float64:  # columns that were rounded are not orthogonal enough
+        return _inner(X, X)
+    # Factors of an SVD have orthogonal columns: |A B^T|^2 = sum of |a|^2 |b|^2 over the columns.
     return float((X.A**2).sum(axis=0) @ (X.B**2).sum(axis=0))
