@@ -20,7 +20,7 @@ from tests.mutation.mutants import mutants_of
 ROOT = Path(__file__).parents[2]
 VALIDATION = ["cells", "limits", "tables", "sizes"]
 FILES = [*(f"tests/validation/test_{name}.py" for name in VALIDATION), "tests/test_intervals.py"]
-OTHERS = "tests/estimators/test_bad_input.py"
+OTHERS = "tests/estimators/bad_input"
 # The tests of the very module come first.
 TESTS = {
     "intervals": [FILES[-1], *FILES[:-1]],

@@ -1,19 +1,22 @@
-"""Splits of cells, scores of held-out cells, and the search over parameters."""
-
-import warnings
+"""The search over parameters."""
 
 import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from hypothesis import assume, given
-from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 from scipy.stats import loguniform
-from sklearn.base import BaseEstimator, clone
+from sklearn.base import clone
 from sklearn.callback import ProgressBar
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from tests.model_selection.tables import (
+    Constant,
+    clipped_cells,
+    clipped_table,
+    few_warnings,
+    low_rank,
+)
 
 from declip import (
     DTrCMC,
@@ -25,242 +28,7 @@ from declip import (
     Intervals,
     TrCMC,
 )
-from declip.model_selection import SCORERS, HeldOutCells
 from declip.model_selection.splits import keep_cells
-
-SPLITTERS = [
-    pytest.param(EntryKFold(4, random_state=0), id="folds"),
-    pytest.param(EntryShuffleSplit(3, test_size=0.3, random_state=0), id="shuffles"),
-]
-
-
-def low_rank(seed=0, shape=(40, 30), rank=3, noise=0.0):
-    rng = np.random.default_rng(seed)
-    P, Q = rng.normal(1, 0.5, (shape[0], rank)), rng.normal(1, 0.5, (shape[1], rank))
-    return P @ Q.T + noise * rng.standard_normal(shape)
-
-
-def clipped_table(seed=0, ceiling=4.0, missing=0.2, **kwargs):
-    X = np.minimum(low_rank(seed, **kwargs), ceiling)
-    X[np.random.default_rng(seed + 1).random(X.shape) < missing] = np.nan
-    return X
-
-
-def clipped_cells(seed=0, ceiling=4.0, **kwargs):
-    return Intervals.from_table(clipped_table(seed, ceiling, **kwargs), ceiling=ceiling)
-
-
-def sparse_cells(seed, shape, share, clipped):
-    """A table with few cells a row, of which a share is clipped."""
-    rng = np.random.default_rng(seed)
-    X = np.where(rng.random(shape) < share, rng.random(shape), np.nan)
-    X[rng.random(shape) < clipped] *= 0
-    X[np.unravel_index(rng.integers(X.size), shape)] = 0.5
-    return Intervals.from_table(np.where(X == 0, 1.0, X), ceiling=1.0)
-
-
-def few_warnings():
-    warnings.simplefilter("ignore", UserWarning)
-
-
-# Splits.
-
-
-@pytest.mark.parametrize("cv", SPLITTERS)
-def test_train_and_test_part_the_cells(cv):
-    cells = clipped_cells()
-    for train, test in cv.split(cells):
-        assert_array_equal(np.sort(np.concatenate([train, test])), np.arange(len(cells)))
-        assert_array_equal(train, np.sort(train))
-        assert_array_equal(test, np.sort(test))
-
-
-def test_folds_hold_out_every_cell_once_where_lines_have_many():
-    cells = clipped_cells()
-    held_out = np.concatenate([test for _, test in EntryKFold(5, random_state=0).split(cells)])
-    assert_array_equal(np.sort(held_out), np.arange(len(cells)))
-
-
-@pytest.mark.parametrize("cv", SPLITTERS)
-def test_each_part_has_its_share_of_exact_and_of_clipped_cells(cv):
-    cells = clipped_cells()
-    share = 0.25 if isinstance(cv, EntryKFold) else 0.3
-    for _, test in cv.split(cells):
-        exact = (test < cells.n_exact).sum()
-        assert abs(exact - share * cells.n_exact) <= 1
-        assert abs(len(test) - exact - share * cells.n_open) <= 1
-
-
-@given(st.integers(0, 10**6), st.floats(0.1, 0.6), st.floats(0, 0.9), st.booleans())
-def test_no_row_or_column_is_emptied_of_cells_or_of_exact_cells(seed, share, clipped, folds):
-    cells = sparse_cells(seed, (15, 12), share, clipped)
-    cv = EntryKFold(2, random_state=seed) if folds else EntryShuffleSplit(2, test_size=0.8)
-    try:
-        splits = list(cv.split(cells))
-    except ValueError:  # nothing to hold out
-        assume(False)
-    for train, _ in splits:
-        kept = keep_cells(cells, train)
-        for before, after in ((cells.by_row, kept.by_row), (cells.by_col, kept.by_col)):
-            exact, exact_kept = np.diff(before.exact_ptr), np.diff(after.exact_ptr)
-            both, both_kept = exact + np.diff(before.open_ptr), exact_kept + np.diff(after.open_ptr)
-            assert (exact_kept[exact > 0] > 0).all()
-            assert (both_kept[both > 0] > 0).all()
-
-
-def test_a_lone_cell_of_a_row_is_never_held_out():
-    X = clipped_table()
-    X[3] = np.nan
-    X[3, 5] = 1.0
-    cells = Intervals.from_table(X, ceiling=4)
-    rows, _, _, _ = cells.triplets()
-    for _, test in EntryKFold(3, random_state=0).split(cells):
-        assert 3 not in rows[test]
-
-
-@pytest.mark.parametrize("cv", SPLITTERS)
-def test_an_integer_seed_gives_the_same_splits_again(cv):
-    cells = clipped_cells()
-    for once, again in zip(cv.split(cells), cv.split(cells), strict=True):
-        assert_array_equal(once[1], again[1])
-
-
-def test_other_seeds_give_other_splits():
-    cells = clipped_cells()
-    tests = [next(EntryKFold(random_state=s).split(cells))[1] for s in (0, 1)]
-    assert not np.array_equal(*tests)
-
-
-@pytest.mark.parametrize("cv", SPLITTERS)
-def test_as_many_splits_as_promised(cv):
-    assert len(list(cv.split(clipped_cells()))) == cv.get_n_splits()
-
-
-def test_a_table_is_split_as_its_cells():
-    X = clipped_table()
-    once = next(EntryKFold(random_state=0).split(X))
-    again = next(EntryKFold(random_state=0).split(Intervals.from_table(X)))
-    assert_array_equal(once[1], again[1])
-
-
-def test_kept_cells_are_those_at_the_positions():
-    cells = clipped_cells()
-    train, _ = next(EntryKFold(random_state=0).split(cells))
-    for kept, all_of_them in zip(
-        keep_cells(cells, train).triplets(), cells.triplets(), strict=True
-    ):
-        assert_array_equal(kept, all_of_them[train])
-
-
-def test_too_few_cells_are_refused_with_a_remedy():
-    with pytest.raises(ValueError, match=r"of the 2 observed cells, .* fewer folds"):
-        list(EntryKFold(2).split(np.array([[1.0, np.nan], [np.nan, 2.0]])))
-
-
-@pytest.mark.parametrize(
-    "make",
-    [
-        lambda: EntryKFold(1),
-        lambda: EntryShuffleSplit(0),
-        lambda: EntryShuffleSplit(test_size=1.0),
-        lambda: EntryShuffleSplit(test_size=0.0),
-    ],
-)
-def test_splits_that_cannot_be_are_refused(make):
-    with pytest.raises(ValueError, match=r"n_splits|test_size"):
-        make()
-
-
-# What is known of held-out cells.
-
-
-def test_exact_cells_of_a_table_have_the_limits_of_the_estimator():
-    X = clipped_table()
-    ceiling = np.full(30, 4.0)
-    ceiling[7] = np.inf
-    cells = HeldOutCells.of(Intervals.from_table(X, ceiling=ceiling), ceiling, -9.0)
-    assert_array_equal(cells.ceiling, ceiling[cells.cols])
-    assert_array_equal(cells.floor, np.full(len(cells.rows), -9.0))
-
-
-def test_exact_cells_take_over_the_one_limit_of_all_clipped_ones():
-    cells = HeldOutCells.of(clipped_cells())
-    assert_array_equal(cells.ceiling, np.full(len(cells.rows), 4.0))
-    assert np.isneginf(cells.floor).all()
-
-
-def test_exact_cells_take_over_the_limit_of_their_column_if_it_has_one():
-    X = low_rank()
-    ceiling = np.quantile(X, 0.8, axis=0)
-    cells = HeldOutCells.of(Intervals.from_table(np.minimum(X, ceiling), ceiling=ceiling))
-    assert_array_equal(cells.ceiling, ceiling[cells.cols])
-
-
-def test_where_limits_vary_within_a_column_exact_cells_have_none_of_their_own():
-    X = low_rank()
-    ceiling = np.quantile(X, 0.8, axis=1, keepdims=True)
-    intervals = Intervals.from_table(np.minimum(X, ceiling), ceiling=ceiling)
-    cells = HeldOutCells.of(intervals)
-    clipped = np.isposinf(cells.upper)
-    assert_array_equal(cells.ceiling[clipped], ceiling[cells.rows[clipped], 0])
-    assert (cells.ceiling >= cells.value).all()
-
-
-# Scorers.
-
-
-class Constant(BaseEstimator):
-    """Predicts one number."""
-
-    def __init__(self, level=0.0):
-        self.level = level
-
-    def fit(self, X, y=None):
-        self.n_cells_ = len(X)
-        return self
-
-    def predict(self, rows, cols):
-        return np.full(len(rows), self.level)
-
-
-def some_cells():
-    inf = np.inf
-    return HeldOutCells(
-        np.arange(4, dtype=np.int32),
-        np.zeros(4, np.int32),
-        np.array([1.0, 3, 5, -inf]),
-        np.array([1.0, 3, inf, 0.0]),
-        np.zeros(4),
-        np.full(4, 5.0),
-    )
-
-
-@pytest.mark.parametrize(
-    ("name", "level", "expected"),
-    [
-        ("neg_interval_rmse", 6.0, -np.sqrt((25 + 9 + 0 + 36) / 4)),
-        ("neg_clipped_relative_rmse", 6.0, -np.sqrt((16 + 4 + 0 + 25) / 35)),
-        ("at_ceiling_f1", 6.0, 2 / 5),
-        ("at_ceiling_auc", 6.0, 0.5),
-        ("at_ceiling_average_precision", 6.0, 0.25),
-    ],
-)
-def test_scores_of_a_constant(name, level, expected):
-    assert_allclose(SCORERS[name](Constant(level), some_cells()), expected)
-
-
-def test_scores_at_the_ceiling_need_every_ceiling():
-    cells = clipped_cells()
-    known = HeldOutCells.of(cells)
-    unknown = HeldOutCells(
-        *(getattr(known, n) for n in ("rows", "cols", "lower", "upper", "floor")),
-        np.where(np.isposinf(known.upper), known.lower, np.inf),
-    )
-    with pytest.raises(ValueError, match="set ceiling= of the estimator"):
-        SCORERS["at_ceiling_auc"](Constant(), unknown)
-
-
-# The search.
 
 
 def test_the_best_constant_is_found():

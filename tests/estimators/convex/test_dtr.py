@@ -1,0 +1,85 @@
+"""DTrCMC: both penalties, and the limits of all cells."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+from numpy.testing import assert_allclose
+from tests.estimators.convex.tables import CEILING, SEEN, TRUTH, X, quiet
+
+from declip import DTrCMC, Intervals, TrCMC
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:.*without any observed cell"),
+    pytest.mark.filterwarnings("ignore:.*fewer exact cells"),
+    pytest.mark.filterwarnings("ignore:.*without any exact cell"),
+]
+
+DTR_LIMITS = {
+    "ceiling": {"ceiling": CEILING},
+    "floor": {"floor": -0.5},
+    "both": {"ceiling": CEILING, "floor": -0.5},
+    "per column": {"ceiling": np.linspace(1, 2, 12)},
+    "per row": {"ceiling": np.linspace(1, 2, 20)[:, np.newaxis]},
+    "per cell": {"ceiling": np.random.default_rng(3).uniform(1, 2, TRUTH.shape)},
+}
+each_limit = pytest.mark.parametrize("limits", DTR_LIMITS.values(), ids=DTR_LIMITS)
+
+
+def seen_under(ceiling=np.inf, floor=-np.inf):
+    return np.where(SEEN, np.clip(TRUTH, floor, ceiling), np.nan)
+
+
+def dtr_value(x, table, alpha, beta, ceiling=np.inf, floor=-np.inf):
+    """The objective of a dense matrix, from its definition."""
+    r = np.where(SEEN, x - table, 0.0)
+    r = np.where(table == ceiling, np.minimum(r, 0), np.where(table == floor, np.maximum(r, 0), r))
+    clip = np.clip(x, floor, ceiling)
+    norms = np.linalg.norm(x, "nuc"), np.linalg.norm(clip, "nuc")
+    return 0.5 * (r**2).sum() + alpha * norms[0] + beta * norms[1]
+
+
+@each_limit
+def test_dtr_reports_the_objective_of_what_it_returns(limits):
+    table = seen_under(**limits)
+    model = quiet(DTrCMC(0.3, 0.2, max_iter=80, **limits).fit, table)
+    expected = dtr_value(model.reconstruct(), table, 0.3, 0.2, **limits)
+    assert_allclose(model.objective_, expected, rtol=1e-10)
+    assert (np.diff(model.history_) <= 0).all()
+    assert model.objective_ < model.history_[0]
+
+
+@each_limit
+def test_dtr_starts_at_a_constant_one_beyond_the_limit(limits):
+    table = seen_under(**limits)
+    model = quiet(DTrCMC(0.3, 0.2, max_iter=1, **limits).fit, table)
+    lower, upper = Intervals.from_table(table, **limits).to_bounds()
+    if len(limits) == 2:
+        level = np.nanmean(table)
+    elif "ceiling" in limits:
+        level = np.median(lower[np.isposinf(upper)]) + 1
+    else:
+        level = np.median(upper[np.isneginf(lower)]) - 1
+    start = np.full(table.shape, level)
+    assert_allclose(model.history_[0], dtr_value(start, table, 0.3, 0.2, **limits), rtol=1e-10)
+
+
+def test_dtr_without_the_second_penalty_reaches_the_optimum_of_trace():
+    dtr = quiet(DTrCMC(0.5, 0.0, ceiling=CEILING, max_iter=1800).fit, X)
+    trace = TrCMC(0.5, ceiling=CEILING, tol=1e-6, max_iter=5000).fit(X)
+    assert_allclose(dtr.objective_, trace.objective_, rtol=1e-4)
+
+
+def test_dtr_takes_limits_by_the_name_of_the_column():
+    frame = pd.DataFrame(np.minimum(X, 1.5), columns=list("abcdefghijkl"))
+    named = quiet(DTrCMC(max_iter=20, ceiling=dict.fromkeys("abcdefghijkl", 1.5)).fit, frame)
+    plain = quiet(DTrCMC(max_iter=20, ceiling=1.5).fit, frame)
+    assert_allclose(named.history_, plain.history_, rtol=1e-12)
+
+
+@pytest.mark.parametrize("side", ["ceiling", "floor"])
+def test_dtr_needs_the_limits_of_all_cells(side):
+    sign = 1 if side == "ceiling" else -1
+    limit = sp.csr_array(np.where(SEEN, sign * 99.0, 0.0))
+    with pytest.raises(ValueError, match=f"{side} must be known for every cell.*observed or not"):
+        DTrCMC(**{side: limit}).fit(sp.csr_array(np.where(SEEN, TRUTH, 0.0)))
