@@ -46,9 +46,9 @@ def hinge(results: Results) -> dict[str, str]:
 
 
 def beyond_short(results: Results) -> str:
-    """Return where a model beyond the paper misses its mark, with the standard error."""
+    """Return where a model beyond the paper misses its mark, by how many standard errors."""
     parts = [
-        f"{metric} of {model}, {data}, task {task}: {value:.4f} ({error:.3f})"
+        f"{metric} of {model}, {data}, task {task}: {value:.4f}, by {(mark - value) / error:.1f}"
         for model, metric, least in tables.BEYOND_ASKED
         for (data, task), mark in zip(TASKS, least, strict=True)
         for value, error in _score(results, metric, model, data, task)

@@ -15,6 +15,7 @@ __all__ = [
     "SVD",
     "SparsePlusLowRank",
     "balancing_maps",
+    "exceed",
     "leading",
     "maps_of_roots",
     "operator_norm",
@@ -219,9 +220,13 @@ def shrink(
         found = _above(_to_dense(A), threshold)
     else:
         found = _subspace_above(A, threshold, warm, most, warm_steps)
-    # What exceeds the threshold only by rounding is zero.
-    kept = min(int((found.S > threshold * (1 + 1e-12)).sum()), most)
+    kept = min(int(exceed(found.S, threshold).sum()), most)
     return SVD(found.U[:, :kept], found.S[:kept] - threshold, found.V[:, :kept])
+
+
+def exceed(S: NDArray, threshold: float) -> NDArray[np.bool_]:
+    """Say which singular values exceed a threshold, and not by rounding alone."""
+    return S > threshold * (1 + 1e-12)
 
 
 def leading(

@@ -78,4 +78,4 @@ def test_marks_that_are_missed_beyond_the_paper_are_named(monkeypatch):
     found = {("BayesCMC", "FilmTrust", 1): scores}
     monkeypatch.setattr(summary, "beyond_scores", lambda _: found)
     said = facts.beyond_short({"beyond": []})
-    assert said == "F1 of BayesCMC, FilmTrust, task 1: 0.5000 (0.010)"
+    assert said == "F1 of BayesCMC, FilmTrust, task 1: 0.5000, by 0.5"

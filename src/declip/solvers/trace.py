@@ -19,7 +19,7 @@ from declip.objective import Gradient, Penalised, certificate, gradient, total_l
 from declip.solvers.als import minimise
 from declip.solvers.noise import fit_scale
 from declip.solvers.solution import NO_BOOKMARK, Bookmark, Solution
-from declip.svd import SVD, shrink, truncated_svd
+from declip.svd import SVD, exceed, shrink, truncated_svd
 
 __all__ = ["factored", "proximal"]
 
@@ -194,8 +194,7 @@ def _widened(problem: _Problem, model: LowRank) -> LowRank:
         return model
     # By Lanczos: the spectrum is dense near alpha, where power steps would miss directions.
     U, S, V = truncated_svd(problem.gradient(model).operator(), room, 0, tol=1e-2)
-    # What exceeds alpha only by rounding does not pay.
-    weight = np.sqrt(S[S > problem.alpha * (1 + 1e-12)] - problem.alpha)
+    weight = np.sqrt(S[exceed(S, problem.alpha)] - problem.alpha)
     A = np.column_stack([model.A, U[:, : len(weight)] * weight]).astype(model.A.dtype)
     B = np.column_stack([model.B, -V[:, : len(weight)] * weight]).astype(model.B.dtype)
     return replace(model, A=A, B=B)
