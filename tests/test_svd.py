@@ -258,6 +258,30 @@ def test_shrink_keeps_no_more_than_max_rank(shape):
 FALLING = 100 * 0.2 ** np.arange(30)
 
 
+def around_a_large_level(shape, seed=0):
+    """A matrix in single precision whose mean is 10,000 times what varies around it."""
+    return (1e4 + matrix(shape, seed)).astype(np.float32)
+
+
+@pytest.mark.parametrize("shape", [(129, 200), (200, 129)])
+def test_shrink_in_single_precision_finds_values_far_below_the_largest(shape):
+    A = around_a_large_level(shape)
+    exact = np.linalg.svd(A.astype(float), compute_uv=False)
+    threshold = 1.05 * exact[1]  # 2e-5 of the largest, which alone exceeds it
+    found = shrink(A, threshold)
+    assert found.U.dtype == found.V.dtype == np.float32
+    assert_allclose(found.S, exact[:1] - threshold, rtol=1e-6)
+
+
+@pytest.mark.parametrize("shape", [(129, 200), (200, 129)])
+def test_leading_in_single_precision_has_orthonormal_vectors(shape):
+    found = leading(around_a_large_level(shape), None)
+    assert len(found.S) == min(shape)
+    for F in (found.U, found.V):
+        # Rounding, 6e-8, is of the level, 1e4 times the smaller directions.
+        assert_allclose(F.T @ F, np.eye(len(found.S)), atol=1e-2)
+
+
 @pytest.mark.parametrize("warm", [False, True], ids=["cold", "warm"])
 @pytest.mark.parametrize("shape", [(60, 40), (40, 60), (150, 140)])
 def test_matrix_free_shrink_is_singular_value_thresholding(shape, warm, monkeypatch):

@@ -77,7 +77,7 @@ def raced(
 
 
 def fro(task: Task, clipped: str, grid: dict[str, Any], score: Any, seed: int) -> Iterator[Point]:
-    cells = training_cells(task).astype(np.float32)
+    cells = training_cells(task)
 
     def fit(point: dict[str, Any], n_iter: int) -> FroCMC:
         how = {"clipped": clipped, "max_iter": n_iter, "random_state": seed}

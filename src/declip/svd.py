@@ -285,8 +285,9 @@ def _above(A: NDArray, threshold: float) -> SVD:
 def _gram_svd(A: NDArray, share: float) -> SVD:
     """Return the triplets of a dense matrix above a share of the largest.
 
-    From the eigenvectors of the smaller Gram matrix, several times quicker than an SVD; the error
-    of a singular value s is eps |A|^2 / s.
+    From the eigenvectors of the smaller Gram matrix, several times quicker than an SVD. The error
+    of a singular value s is eps |A|^2 / s, with the eps of double precision also for a matrix in
+    single precision, whose squares single precision could not hold.
     """
     if A.shape[0] > A.shape[1]:
         U, S, V = _gram_svd(A.T, share)
@@ -295,10 +296,12 @@ def _gram_svd(A: NDArray, share: float) -> SVD:
         U, S, V = _dense_svd(A, len(A))
         k = int((S > share * S[0]).sum())
         return SVD(U[:, :k], S[:k], V[:, :k])
-    squares, U = _aside(lambda: np.linalg.eigh(A @ A.T), A.shape)
+    wide = A.astype(np.float64, copy=False)
+    squares, U = _aside(lambda: np.linalg.eigh(wide @ wide.T), A.shape)
     kept = np.flatnonzero(squares > max(squares[-1], 0.0) * share**2)[::-1]
     U, S = U[:, kept], np.sqrt(squares[kept])
-    return SVD(U, S, (A.T @ U) / S)
+    V = (wide.T @ U) / S
+    return SVD(U.astype(A.dtype, copy=False), S, V.astype(A.dtype, copy=False))
 
 
 def _subspace_above(

@@ -28,12 +28,15 @@ _NEGLIGIBLE = 1e-8  # steps below this share of the first change nothing any mor
 
 
 class _Point(NamedTuple):
-    """X, Clip(X), the singular triplets of the latter, and the gradient of the loss."""
+    """X and Clip(X), the singular triplets of the latter, and the gradient of the loss."""
 
-    X: LowRank
     clipped: Clipping
     clip: SVD
     gradient: Gradient
+
+    @property
+    def X(self) -> LowRank:
+        return self.clipped.X
 
 
 @dataclass
@@ -53,7 +56,7 @@ class _Problem:
             found = leading(clipped.clipped(), self.max_rank, near, warm_steps=1)
             clip = SVD(*map(np.ascontiguousarray, found))
         G = gradient(self.intervals, X, threads=self.threads, dtype=X.A.dtype)
-        return _Point(X, clipped, clip, G)
+        return _Point(clipped, clip, G)
 
     def step(self, point: _Point, eta: float) -> SVD:
         """Return shrink(X - eta (G + beta W * U V^T), eta alpha)."""
