@@ -60,6 +60,13 @@ def test_mean_below_a_cap_is_that_of_the_capped_value(case):
     assert_allclose(law(*case).mean(np.array([cap])), expected, atol=1e-6 * case[3])
 
 
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("case", CASES)
+def test_no_cap_at_all_is_an_infinite_one(case):
+    cell = law(*case)
+    assert_allclose(cell.mean(cell.sign * INF), cell.mean(), rtol=1e-14)
+
+
 @pytest.mark.parametrize("case", [c for c in CASES if np.isposinf(c[1])])
 def test_quantile_leaves_the_asked_share_beyond(case):
     q = law(*case).quantile(np.log(0.1))[0]

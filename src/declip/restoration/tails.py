@@ -82,7 +82,8 @@ class Tails:
         if cap is None:
             return self.sign * below
         cut = np.exp(self._log_beyond(end) - self._log_mass())  # the share that is cut off
-        return self.sign * (below + np.where(cut > 0, cut * (end - below), 0.0))
+        shift = np.multiply(cut, end - below, where=cut > 0, out=np.zeros_like(below))
+        return self.sign * (below + shift)
 
     def quantile(self, log_survival: float | NDArray) -> NDArray[np.float64]:
         """Return the value beyond which the truth lies with probability exp(log_survival)."""
