@@ -10,6 +10,7 @@ from scipy import sparse
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.utils.estimator_checks import parametrize_with_checks
+from tests.callbacks import Callback
 
 from declip import BayesCMC, Intervals, pool
 
@@ -307,18 +308,12 @@ def test_extreme_scales_do_no_harm():
         assert_allclose(restored / scale, expected, rtol=1e-3, atol=1e-3)
 
 
-class Recorder:
+class Recorder(Callback):
     def __init__(self, stop_after=None):
         self.stop_after, self.models = stop_after, []
 
     def setup(self, estimator, context):
         self.max_sweeps = context.max_subtasks
-
-    def teardown(self, estimator, context):
-        pass
-
-    def on_fit_task_begin(self, estimator, context):
-        pass
 
     def on_fit_task_end(self, estimator, context, *, fitted_estimator=None):
         if context.task_name == "sweep":

@@ -9,6 +9,7 @@ import pytest
 from numpy.testing import assert_array_equal
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from tests.callbacks import Callback
 from tests.persistence.models import FRAME, UNFITTED, same
 
 from declip import BayesCMC, FroCMC, svd
@@ -17,20 +18,11 @@ each_model = pytest.mark.parametrize("name", UNFITTED)
 AFTER = 4  # sweeps
 
 
-class Pressing:
+class Pressing(Callback):
     """A callback that presses Ctrl-C after some sweeps."""
 
     def __init__(self, after=AFTER):
         self.left = after
-
-    def setup(self, estimator, context):
-        pass
-
-    def teardown(self, estimator, context):
-        pass
-
-    def on_fit_task_begin(self, estimator, context):
-        pass
 
     def on_fit_task_end(self, estimator, context):
         self.left -= 1

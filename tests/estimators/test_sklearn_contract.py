@@ -15,6 +15,7 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import parametrize_with_checks
+from tests.estimators.names import name_of
 
 from declip import DTrCMC, ExactCMC, FroCMC, Intervals, TrCMC
 
@@ -44,14 +45,6 @@ ESTIMATORS = [
     DTrCMC(ceiling=CEILING, max_iter=20),
 ]
 MODES = ["hinge", "tobit", "value", "missing"]
-
-
-def name_of(estimator):
-    return (
-        type(estimator).__name__
-        + " " * hasattr(estimator, "solver")
-        + getattr(estimator, "solver", "")
-    )
 
 
 each_estimator = pytest.mark.parametrize("estimator", ESTIMATORS, ids=name_of)

@@ -10,6 +10,7 @@ from scipy.stats import loguniform
 from sklearn.base import clone
 from sklearn.callback import ProgressBar
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from tests.callbacks import Callback
 from tests.model_selection.tables import (
     Constant,
     clipped_cells,
@@ -354,7 +355,7 @@ def test_predictions_are_those_of_the_best_estimator():
     assert search.score(X) == best.score(X)
 
 
-class StopAfter:
+class StopAfter(Callback):
     """A callback that ends the search after so many tasks."""
 
     def __init__(self, n_tasks):
@@ -363,15 +364,9 @@ class StopAfter:
     def setup(self, estimator, context):
         self.done = 0
 
-    def on_fit_task_begin(self, estimator, context):
-        pass
-
     def on_fit_task_end(self, estimator, context):
         self.done += context.parent is not None
         return self.done >= self.n_tasks
-
-    def teardown(self, estimator, context):
-        pass
 
 
 def test_a_callback_may_end_the_search_with_what_is_known():

@@ -7,6 +7,7 @@ import pytest
 from numpy.testing import assert_array_equal
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
+from tests.callbacks import Callback
 
 from declip import BayesCMC, DTrCMC, ExactCMC, FroCMC, TrCMC, kernels
 
@@ -148,20 +149,11 @@ def test_rows_without_a_proper_posterior_are_told(monkeypatch):
     assert np.isfinite(model.fit_transform(X)).all()
 
 
-class Answering:
+class Answering(Callback):
     """A callback that answers with anything, and keeps what it was shown."""
 
     def __init__(self, answer):
         self.answer, self.sweeps = answer, 0
-
-    def setup(self, estimator, context):
-        pass
-
-    def teardown(self, estimator, context):
-        pass
-
-    def on_fit_task_begin(self, estimator, context):
-        pass
 
     def on_fit_task_end(self, estimator, context):
         self.sweeps += context.task_name == "sweep"

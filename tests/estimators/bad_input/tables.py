@@ -5,6 +5,8 @@ import re
 import numpy as np
 import pandas as pd
 import pytest
+from tests.callbacks import Callback
+from tests.estimators.names import name_of
 
 from declip import DTrCMC, ExactCMC, FroCMC, TrCMC
 
@@ -18,14 +20,6 @@ ESTIMATORS = [
     ExactCMC(ceiling=CEILING, tol=1e-2),
     DTrCMC(ceiling=CEILING, max_iter=10, tol=1.0),  # counts as settled, and is silent
 ]
-
-
-def name_of(estimator):
-    return (
-        type(estimator).__name__
-        + " " * hasattr(estimator, "solver")
-        + getattr(estimator, "solver", "")
-    )
 
 
 each_estimator = pytest.mark.parametrize("estimator", ESTIMATORS, ids=name_of)
@@ -54,20 +48,11 @@ def refuses(error, *fragments):
     return pytest.raises(error, match="(?s)" + ".*".join(re.escape(f) for f in fragments))
 
 
-class Interrupting:
+class Interrupting(Callback):
     """A callback that raises after some sweeps."""
 
     def __init__(self, error, after=2):
         self.error, self.left = error, after
-
-    def setup(self, estimator, context):
-        pass
-
-    def teardown(self, estimator, context):
-        pass
-
-    def on_fit_task_begin(self, estimator, context):
-        pass
 
     def on_fit_task_end(self, estimator, context):
         self.left -= 1
