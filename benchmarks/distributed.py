@@ -117,7 +117,7 @@ def formula(n_cols: int, k: int, n_workers: int, itemsize: int) -> float:
     """Return the bytes that a sweep sends between workers.
 
     To and from all but one worker: the sums k (k + 3) / 2, the columns before and after the step
-    with one sweep earlier 4 k, the step k and its slope, and 6 numbers on the open cells.
+    with one sweep earlier 4 k, the step k and its slope, and 6 numbers on the censored cells.
     """
     sums, factors = k * (k + 3) / 2, 5 * k
     return (n_workers - 1) * n_cols * (itemsize * (sums + factors) + 8 * (1 + 6))

@@ -159,8 +159,8 @@ def _sweep_seconds(data: Intervals, k: int, threads: int = 1, repeats: int = 3) 
     taken = []
     for _ in range(repeats):
         with stopwatch() as watch:
-            kernels.half_sweep(data.by_col, Q, P, zero[0], ridge, threads=threads)
-            kernels.half_sweep(data.by_row, P, Q, zero[1], ridge, threads=threads)
+            kernels.update_rows(data.by_col, Q, P, zero[0], ridge, threads=threads)
+            kernels.update_rows(data.by_row, P, Q, zero[1], ridge, threads=threads)
         taken.append(watch["wall"])
     return min(taken)
 

@@ -28,11 +28,11 @@ from sklearn.impute import IterativeImputer, KNNImputer
 from declip import EntrySearchCV, Intervals, TrCMC, restore
 from declip.environment import environment
 from declip.reclip import reclip
-from declip.restoration.bands import Observation, Pulls
-from declip.restoration.candidates import ColumnTobit, Laws, untuned
-from declip.restoration.choose import Level, Settings
-from declip.restoration.rounding import Steps
-from declip.restoration.tails import Tails
+from declip.restoration.bands import Observation, TailShrinkage
+from declip.restoration.candidates import ColumnTobit, PredictiveDistribution, untuned
+from declip.restoration.choose import ReclipTask, Settings
+from declip.restoration.rounding import RoundingGrid
+from declip.restoration.tails import TruncatedNormal
 
 FOLDER = RESULTS / "tables_restore"
 OTHERS = ("left at the limit", "column Tobit", "KNN", "iterative", "TrCMC, missing")
@@ -44,7 +44,7 @@ FOLDS = 10
 def others(table: np.ndarray, cells: Intervals, seed: int) -> dict[str, np.ndarray]:
     """Return the clipped cells as other methods restore them, never short of their limits."""
     side = cells.by_row
-    at, bounds = (side.open_rows(), side.open_idx), (side.lower, side.upper)
+    at, bounds = (side.censored_rows(), side.censored_idx), (side.lower, side.upper)
     level, spread = np.nanmean(table, axis=0), np.nanstd(table, axis=0)
     spread[spread == 0] = 1
     holes = (table - level) / spread
@@ -59,8 +59,8 @@ def others(table: np.ndarray, cells: Intervals, seed: int) -> dict[str, np.ndarr
     }
     result = {name: np.clip((x * spread + level)[at], *bounds) for name, x in found.items()}
     result["left at the limit"] = table[at]
-    result["column Tobit"] = Tails.of(
-        *bounds, *Laws(ColumnTobit().fit(cells), cells).at(*at)
+    result["column Tobit"] = TruncatedNormal.of(
+        *bounds, *PredictiveDistribution(ColumnTobit().fit(cells), cells).at(*at)
     ).mean()
     return result
 
@@ -79,12 +79,12 @@ def reclip_cover(
     sides = {"floors": ends != "ceiling", "ceilings": ends != "floor"}
     cells = Intervals.from_table(table)
     shown = reclip(cells, hidden, **sides)
-    level = Level.of(shown, Settings(), hidden, Steps.of(cells))
+    level = ReclipTask.of(shown, Settings(), hidden, RoundingGrid.of(cells))
     seen = level.observe(untuned(method, len(level.shown), False, seed, 2))
     fold = rng.permutation(len(truth))[level.cells.rows] % FOLDS
     held = np.zeros(len(fold), bool)
     for number in np.unique(fold):
-        pulls = Pulls.of([_some(seen, fold != number)], truth.shape[1], 0.9)
+        pulls = TailShrinkage.of([_some(seen, fold != number)], truth.shape[1], 0.9)
         rest = _some(seen, fold == number)
         far = pulls.pull(rest.tails, rest.cols).quantile(-pulls.reach)
         held[fold == number] = rest.tails.sign * (far - rest.value) >= -1e-9
@@ -92,15 +92,19 @@ def reclip_cover(
 
 
 def _some(seen: Observation, which: np.ndarray) -> Observation:
-    fields = {name: getattr(seen.tails, name)[which] for name in Tails.__dataclass_fields__}
-    return Observation(seen.cols[which], Tails(**fields), seen.value[which], seen.censored[which])
+    fields = {
+        name: getattr(seen.tails, name)[which] for name in TruncatedNormal.__dataclass_fields__
+    }
+    return Observation(
+        seen.cols[which], TruncatedNormal(**fields), seen.value[which], seen.censored[which]
+    )
 
 
 def run(name: str, quantile: float, ends: str, seed: int) -> dict[str, Any]:
     truth, table, floor, ceiling, *scale_ends = clipped_table(name, quantile, ends, seed)
     limits = {"floor": floor, "ceiling": ceiling}
     cells = Intervals.from_table(table, **limits)
-    at = cells.by_row.open_rows(), cells.by_row.open_idx
+    at = cells.by_row.censored_rows(), cells.by_row.censored_idx
     began = perf_counter()
     r = restore(table, **limits, between=tuple(scale_ends), n_jobs=2)
     seconds = perf_counter() - began

@@ -79,7 +79,7 @@ def test_a_blurred_plateau_is_found_with_a_tolerance_alone():
     found = detect_limits(X, tol=0.05)
     assert found.ceiling == pytest.approx(12, abs=0.01)
     cells = Intervals.from_table(X, ceiling=found.ceiling, tol=found.tol)
-    assert cells.n_open == pytest.approx((X > 11.95).sum(), abs=20)
+    assert cells.n_censored == pytest.approx((X > 11.95).sum(), abs=20)
 
 
 @needs_ratings
@@ -125,7 +125,7 @@ def test_what_it_proposes_can_be_passed_on():
     X = np.minimum(X, np.quantile(X, 0.7, axis=0))
     found = detect_limits(X)
     model = FroCMC(2, ceiling=found.ceiling, floor=found.floor, random_state=0).fit(X)
-    assert Intervals.from_table(X, found.ceiling, found.floor).n_open == 24 * 20
+    assert Intervals.from_table(X, found.ceiling, found.floor).n_censored == 24 * 20
     assert np.isfinite(model.objective_)
 
 

@@ -98,7 +98,10 @@ def test_a_table_of_exact_cells_equals_its_bounds(tables):
 @given(bounds())
 def test_cells_are_sorted_by_row_and_column(tables):
     side = Intervals.from_bounds(*tables).by_row
-    for rows, cols in ((side.exact_rows(), side.exact_idx), (side.open_rows(), side.open_idx)):
+    for rows, cols in (
+        (side.exact_rows(), side.exact_idx),
+        (side.censored_rows(), side.censored_idx),
+    ):
         assert (np.diff(rows.astype(int) * 10 + cols) > 0).all()
 
 
@@ -112,8 +115,8 @@ def test_exact_cells_have_equal_bounds_and_open_ones_do_not(tables):
 
 def test_indices_are_int32_and_pointers_int64(mixed):
     for side in (mixed.by_row, mixed.by_col):
-        assert side.exact_idx.dtype == side.open_idx.dtype == np.int32
-        assert side.exact_ptr.dtype == side.open_ptr.dtype == np.int64
+        assert side.exact_idx.dtype == side.censored_idx.dtype == np.int32
+        assert side.exact_ptr.dtype == side.censored_ptr.dtype == np.int64
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -174,7 +177,7 @@ def test_bounds_stay_the_users_own():
 def test_an_empty_row_has_no_cells(mixed):
     side = mixed.by_row
     assert side.exact_ptr[2] == side.exact_ptr[3]
-    assert side.open_ptr[2] == side.open_ptr[3]
+    assert side.censored_ptr[2] == side.censored_ptr[3]
 
 
 def test_an_empty_column_has_no_cells():
@@ -247,7 +250,7 @@ def test_missing_leaves_the_open_cells_out(mixed):
 def test_treated_tables_have_views_of_their_own(mixed):
     assert mixed.by_col.lower.size  # built before
     assert mixed.treat("missing").by_col.lower.size == 0
-    assert mixed.treat("missing").T.n_open == 0
+    assert mixed.treat("missing").T.n_censored == 0
 
 
 def test_from_table_treats_clipped_cells_as_asked():
@@ -290,8 +293,8 @@ def test_keep_keeps_the_marked_cells(tables, seed):
 
 
 def test_kept_tables_have_views_of_their_own(mixed):
-    assert mixed.T.n_open == 5
-    assert mixed.keep(np.ones(4, bool), np.zeros(5, bool)).T.n_open == 0
+    assert mixed.T.n_censored == 5
+    assert mixed.keep(np.ones(4, bool), np.zeros(5, bool)).T.n_censored == 0
 
 
 def test_a_table_too_large_for_memory_is_refused_before_it_is_made():
@@ -332,13 +335,13 @@ def _changed(array, at, value):
     ("name", "change"),
     [
         ("exact_ptr", lambda x: x.astype(np.int32)),
-        ("open_ptr", lambda x: x.astype(np.int32)),
+        ("censored_ptr", lambda x: x.astype(np.int32)),
         ("exact_idx", lambda x: x.astype(np.int64)),
         ("exact_ptr", lambda x: x[:-1]),
-        ("open_ptr", lambda x: np.append(x, x[-1])),
+        ("censored_ptr", lambda x: np.append(x, x[-1])),
         ("exact_ptr", lambda x: _changed(x, 0, 1)),
-        ("open_ptr", lambda x: _changed(x, -1, x[-1] - 1)),
-        ("open_ptr", lambda x: _changed(x, 1, x[-1] + 1)),
+        ("censored_ptr", lambda x: _changed(x, -1, x[-1] - 1)),
+        ("censored_ptr", lambda x: _changed(x, 1, x[-1] + 1)),
         ("exact_ptr", lambda x: _changed(x, 1, x[2] + 1)),
         ("value", lambda x: x[:-1]),
         ("lower", lambda x: x[:-1]),
@@ -364,7 +367,7 @@ def test_bounds_out_of_order_are_refused(mixed, name, value):
         broken._check_loaded()
 
 
-@pytest.mark.parametrize("name", ["exact_idx", "open_idx"])
+@pytest.mark.parametrize("name", ["exact_idx", "censored_idx"])
 @pytest.mark.parametrize("column", [-1, 4, 5])
 def test_cells_outside_of_their_table_are_refused(mixed, name, column):
     cells = mixed.by_row

@@ -64,13 +64,13 @@ def test_offsets_are_zero_without_bias():
 
 def test_seen_from_rows_is_linear_in_the_rows(model):
     for seen in (model, model.T):
-        design, offset = seen.seen_from_rows()
+        design, offset = seen.design()
         assert_allclose(seen.A @ design.T + offset, seen.block(), rtol=1e-13, atol=1e-14)
 
 
 def test_seen_from_rows_leaves_the_model_alone(model):
     before = model.B.copy()
-    model.seen_from_rows()
+    model.design()
     assert_array_equal(model.B, before)
 
 

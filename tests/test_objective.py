@@ -64,7 +64,7 @@ def test_the_objective_of_treated_cells_is_that_of_their_values(clipped):
     values, _ = table.to_bounds()
     expected = 0.5 * np.nansum((model.block() - values) ** 2)
     assert_allclose(objective(table, model, 0.0), expected, rtol=1e-13)
-    assert table.n_open == 0
+    assert table.n_censored == 0
 
 
 def test_penalised_adds_half_alpha_times_the_squared_norm():
@@ -86,7 +86,7 @@ def test_gradient_is_the_finite_difference_of_the_loss_in_each_cell(bias, scale)
     X, step = model.block(), 1e-5
     ahead, behind = (cell_losses(intervals, X + s, scale) for s in (step, -step))
     G = gradient(intervals, model, scale)
-    dense = (G.exact + G.open).toarray()[~np.isnan(intervals.to_bounds()[0])]
+    dense = (G.exact + G.censored).toarray()[~np.isnan(intervals.to_bounds()[0])]
     # Third derivatives of at most 1 times step^2, and losses below 50 rounded over the step.
     assert_allclose(dense, (ahead - behind) / (2 * step), rtol=0, atol=1e-8)
 
@@ -95,7 +95,7 @@ def test_gradient_is_zero_where_nothing_was_observed():
     intervals, model = random_problem(4)
     G = gradient(intervals, model)
     missing = np.isnan(intervals.to_bounds()[0])
-    assert not (G.exact + G.open).toarray()[missing].any()
+    assert not (G.exact + G.censored).toarray()[missing].any()
 
 
 @pytest.mark.parametrize("scale", SCALES)
@@ -115,7 +115,7 @@ def test_cells_of_the_whole_matrix_are_those_found_one_by_one(monkeypatch, bias,
     for way, least in (("one by one", np.inf), ("whole", 0)):
         monkeypatch.setattr(declip.objective, "_MANY_FACTORS", least)
         G = gradient(intervals, model, scale)
-        found[way] = G.exact.data, G.open.data, G.loss, total_loss(intervals, model, scale)
+        found[way] = G.exact.data, G.censored.data, G.loss, total_loss(intervals, model, scale)
     for one, other in zip(*found.values(), strict=True):
         # A sum of five products of size 1, and losses of size 10.
         assert_allclose(one, other, rtol=20 * np.finfo(dtype).eps, atol=50 * np.finfo(dtype).eps)
@@ -133,7 +133,7 @@ def test_a_table_with_few_observed_cells_is_never_made_as_a_whole(monkeypatch):
 def test_gradient_as_an_operator_is_its_matrix():
     intervals, model = random_problem(6)
     G = gradient(intervals, model)
-    dense, A = (G.exact + G.open).toarray(), G.operator()
+    dense, A = (G.exact + G.censored).toarray(), G.operator()
     assert_allclose(A @ np.eye(6), dense, rtol=1e-14, atol=1e-14)
     assert_allclose(A.T @ np.eye(8), dense.T, rtol=1e-14, atol=1e-14)
     assert_allclose(A @ np.ones(6), dense.sum(axis=1), rtol=1e-13, atol=1e-14)
@@ -258,7 +258,7 @@ def test_a_penalty_above_the_norm_of_the_gradient_at_zero_gives_zero(factor, sca
     intervals, start = random_problem(40, k=3)
     zero = LowRank(np.zeros((8, 3)), np.zeros((6, 3)))
     G = gradient(intervals, zero, scale)
-    alpha = factor * np.linalg.norm((G.exact + G.open).toarray(), 2)
+    alpha = factor * np.linalg.norm((G.exact + G.censored).toarray(), 2)
     at_zero = certificate(intervals, zero, alpha, scale)
     assert at_zero.norm_ratio <= 1
     # F(0) and its dual cancel to rounding.

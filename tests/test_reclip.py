@@ -35,9 +35,9 @@ def test_hidden_cells_are_shown_as_clipped_at_the_moved_limit():
     X = low_rank()
     cells = reclip(Intervals.from_table(X), 0.2, floors=False, ceilings=True)
     side = cells.intervals.by_row
-    assert cells.intervals.n_open == len(cells)
+    assert cells.intervals.n_censored == len(cells)
     assert_array_equal(X[cells.rows, cells.cols], cells.value)
-    assert (side.lower <= X[side.open_rows(), side.open_idx]).all()
+    assert (side.lower <= X[side.censored_rows(), side.censored_idx]).all()
     assert np.isposinf(side.upper).all()
 
 
@@ -52,7 +52,7 @@ def test_cells_that_were_clipped_cannot_be_told_from_the_others():
     )
     side = cells.intervals.by_row
     for j in range(X.shape[1]):
-        assert len(np.unique(side.lower[side.open_idx == j])) == 1
+        assert len(np.unique(side.lower[side.censored_idx == j])) == 1
     assert_array_equal(cells.censored, X[cells.rows, cells.cols] >= ceiling[cells.cols])
     assert_allclose(cells.real_limit, ceiling[cells.cols])
 

@@ -38,7 +38,7 @@ def test_limits_go_along():
     scaling = Scaling.of(cells, log=True)
     side, scaled = cells.by_row, scaling.apply(cells).by_row
     assert_array_equal(np.isposinf(scaled.upper), np.isposinf(side.upper))
-    assert_allclose(scaled.lower, scaling.forward(side.lower, side.open_idx))
+    assert_allclose(scaled.lower, scaling.forward(side.lower, side.censored_idx))
 
 
 def test_a_floor_stays_open_downwards_in_logarithms():

@@ -10,8 +10,8 @@ known to lie in a range             a         b
 missing                             not stored
 ==================================  ========  ========
 
-Cells with ``lower < upper`` are called *open*. Ordinary completion, ceilings, floors, limits that
-vary by cell and interval uncertainty are the same problem with other data.
+Cells with ``lower < upper`` are called *censored*. Ordinary completion, ceilings, floors, limits
+that vary by cell and interval uncertainty are the same problem with other data.
 """
 
 from __future__ import annotations
@@ -40,16 +40,16 @@ CLIPPED_MODES = ("hinge", "tobit", "value", "missing")
 
 @dataclass(frozen=True, eq=False)
 class Cells:
-    """A table by rows: for each row its exact cells, then its open ones, each sorted by column.
+    """A table by rows: for each row its exact cells, then its censored ones, each sorted by column.
 
-    The exact cells of row i are ``exact_ptr[i]:exact_ptr[i + 1]`` and likewise for the open ones.
+    The exact cells of row i are ``exact_ptr[i]:exact_ptr[i + 1]`` and likewise for censored ones.
     """
 
     exact_ptr: NDArray[np.int64]
     exact_idx: NDArray[np.int32]
     value: NDArray
-    open_ptr: NDArray[np.int64]
-    open_idx: NDArray[np.int32]
+    censored_ptr: NDArray[np.int64]
+    censored_idx: NDArray[np.int32]
     lower: NDArray
     upper: NDArray
 
@@ -62,23 +62,23 @@ class Cells:
         cls, n_rows: int, rows: NDArray, cols: NDArray, lower: NDArray, upper: NDArray
     ) -> Cells:
         """Build from cells in row-major order."""
-        is_open = lower < upper
-        exact = ~is_open if is_open.any() else slice(None)
+        is_censored = lower < upper
+        exact = ~is_censored if is_censored.any() else slice(None)
         return cls(
             exact_ptr=_pointers(rows[exact], n_rows),
             exact_idx=cols[exact].copy(),
             value=lower[exact].copy(),
-            open_ptr=_pointers(rows[is_open], n_rows),
-            open_idx=cols[is_open],
-            lower=lower[is_open],
-            upper=upper[is_open],
+            censored_ptr=_pointers(rows[is_censored], n_rows),
+            censored_idx=cols[is_censored],
+            lower=lower[is_censored],
+            upper=upper[is_censored],
         )
 
     def _check_loaded(self) -> None:
         """Refuse cells that were read from a file and are not sorted, or not in their row."""
         for ptr, idx, *bounds in (
             (self.exact_ptr, self.exact_idx, self.value),
-            (self.open_ptr, self.open_idx, self.lower, self.upper),
+            (self.censored_ptr, self.censored_idx, self.lower, self.upper),
         ):
             types_fit = ptr.dtype == np.int64 and idx.dtype == np.int32
             fits = len(ptr) == self.n_rows + 1 and ptr[0] == 0 and ptr[-1] == len(idx)
@@ -96,38 +96,47 @@ class Cells:
     def transpose(self, n_cols: int) -> Cells:
         """Return the same cells by columns."""
         ptr, idx, order = _transposed(self.exact_ptr, self.exact_idx, n_cols)
-        open_ptr, open_idx, open_order = _transposed(self.open_ptr, self.open_idx, n_cols)
-        lower, upper = self.lower[open_order], self.upper[open_order]
-        return Cells(ptr, idx, self.value[order], open_ptr, open_idx, lower, upper)
+        censored_ptr, censored_idx, censored_order = _transposed(
+            self.censored_ptr, self.censored_idx, n_cols
+        )
+        lower, upper = self.lower[censored_order], self.upper[censored_order]
+        return Cells(ptr, idx, self.value[order], censored_ptr, censored_idx, lower, upper)
 
     def exact_rows(self) -> NDArray[np.int32]:
         """Return the row of each exact cell."""
         return _expand(self.exact_ptr)
 
-    def open_rows(self) -> NDArray[np.int32]:
-        """Return the row of each open cell."""
-        return _expand(self.open_ptr)
+    def censored_rows(self) -> NDArray[np.int32]:
+        """Return the row of each censored cell."""
+        return _expand(self.censored_ptr)
 
-    def keep(self, exact: NDArray[np.bool_], open_: NDArray[np.bool_]) -> Cells:
-        """Return the cells marked in two masks, over the exact and over the open cells."""
-        ptr, open_ptr = _kept_pointers(self.exact_ptr, exact), _kept_pointers(self.open_ptr, open_)
-        return self._picked(exact, ptr, open_, open_ptr)
+    def keep(self, exact: NDArray[np.bool_], censored: NDArray[np.bool_]) -> Cells:
+        """Return the cells marked in two masks, over the exact and over the censored cells."""
+        ptr, censored_ptr = (
+            _kept_pointers(self.exact_ptr, exact),
+            _kept_pointers(self.censored_ptr, censored),
+        )
+        return self._picked(exact, ptr, censored, censored_ptr)
 
     def take(self, rows: NDArray) -> Cells:
         """Return the cells of some rows, in that order."""
-        return self._picked(*_ranges(self.exact_ptr, rows), *_ranges(self.open_ptr, rows))
+        return self._picked(*_ranges(self.exact_ptr, rows), *_ranges(self.censored_ptr, rows))
 
     def _picked(
-        self, exact: NDArray, ptr: NDArray[np.int64], open_: NDArray, open_ptr: NDArray[np.int64]
+        self,
+        exact: NDArray,
+        ptr: NDArray[np.int64],
+        censored: NDArray,
+        censored_ptr: NDArray[np.int64],
     ) -> Cells:
         return Cells(
             exact_ptr=ptr,
             exact_idx=self.exact_idx[exact],
             value=self.value[exact],
-            open_ptr=open_ptr,
-            open_idx=self.open_idx[open_],
-            lower=self.lower[open_],
-            upper=self.upper[open_],
+            censored_ptr=censored_ptr,
+            censored_idx=self.censored_idx[censored],
+            lower=self.lower[censored],
+            upper=self.upper[censored],
         )
 
 
@@ -218,7 +227,7 @@ class Intervals:
         cls, cells: Triplets, ceiling: Any = None, floor: Any = None, tol: float = 0.0
     ) -> Intervals:
         """Apply limits to observed cells that were checked already."""
-        # where each row and each column begins, of exact and of open cells
+        # where each row and each column begins, of exact and of censored cells
         check_memory((2, sum(cells.shape)), np.int64, "the table", "leave out its empty rows.")
         lower, upper = apply_limits(cells, ceiling, floor, tol)
         by_row = Cells.from_sorted(cells.shape[0], cells.rows, cells.cols, lower, upper)
@@ -227,7 +236,7 @@ class Intervals:
     def _check_loaded(self) -> None:
         """Refuse a table that was read from a file and whose cells are not within it."""
         side, (n_rows, n_cols) = self.by_row, self.shape
-        for idx in (side.exact_idx, side.open_idx):
+        for idx in (side.exact_idx, side.censored_idx):
             if idx.size and not (idx.min() >= 0 and idx.max() < n_cols):
                 raise ValueError("a cell of a table lies outside of it")
         if side.n_rows != n_rows:
@@ -256,13 +265,13 @@ class Intervals:
         return len(self.by_row.value)
 
     @property
-    def n_open(self) -> int:
+    def n_censored(self) -> int:
         """Number of cells known only by an interval."""
         return len(self.by_row.lower)
 
     def __len__(self) -> int:
         """Return the number of observed cells."""
-        return self.n_exact + self.n_open
+        return self.n_exact + self.n_censored
 
     def __repr__(self) -> str:
         side = self.by_row
@@ -270,15 +279,15 @@ class Intervals:
         return (
             f"Intervals({self.shape[0]} x {self.shape[1]}, {len(self)} observed: "
             f"{self.n_exact} exact, {above} at or above a ceiling, {below} at or below a floor, "
-            f"{self.n_open - above - below} in a range)"
+            f"{self.n_censored - above - below} in a range)"
         )
 
     def triplets(self) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray, NDArray]:
-        """Return (rows, cols, lower, upper) of all cells: exact by row, then open by row."""
+        """Return (rows, cols, lower, upper) of all cells: exact by row, then censored by row."""
         side = self.by_row
         return (
-            np.concatenate([side.exact_rows(), side.open_rows()]),
-            np.concatenate([side.exact_idx, side.open_idx]),
+            np.concatenate([side.exact_rows(), side.censored_rows()]),
+            np.concatenate([side.exact_idx, side.censored_idx]),
             np.concatenate([side.value, side.lower]),
             np.concatenate([side.value, side.upper]),
         )
@@ -294,16 +303,16 @@ class Intervals:
         return lower, upper
 
     def treat(self, clipped: str) -> Intervals:
-        """Return the table as ``clipped`` asks: open cells kept, taken at face value, or left out.
+        """Return the table as ``clipped`` asks: censored cells kept, at face value, or left out.
 
         The face value of a cell is its finite end, or the middle of a range.
         """
         if clipped not in CLIPPED_MODES:
             raise ValueError(f"clipped must be one of {CLIPPED_MODES}, got {clipped!r}")
-        if clipped in ("hinge", "tobit") or self.n_open == 0:
+        if clipped in ("hinge", "tobit") or self.n_censored == 0:
             return self
         if clipped == "missing":
-            return self.keep(np.ones(self.n_exact, bool), np.zeros(self.n_open, bool))
+            return self.keep(np.ones(self.n_exact, bool), np.zeros(self.n_censored, bool))
         _, _, lower, upper = self.triplets()
         values = face_value(lower, upper)
         return self.with_bounds(values, values)
@@ -317,9 +326,9 @@ class Intervals:
         )
         return replace(self, by_row=by_row)
 
-    def keep(self, exact: NDArray[np.bool_], open_: NDArray[np.bool_]) -> Intervals:
+    def keep(self, exact: NDArray[np.bool_], censored: NDArray[np.bool_]) -> Intervals:
         """Return the cells marked in two masks, in the order of `triplets`."""
-        return replace(self, by_row=self.by_row.keep(exact, open_))
+        return replace(self, by_row=self.by_row.keep(exact, censored))
 
     def take_rows(self, rows: ArrayLike) -> Intervals:
         """Return some rows, in the order given."""

@@ -103,7 +103,7 @@ class LowRank:
         """Offsets c of the columns (zeros without bias)."""
         return self.B[:, -1] if self.bias else np.zeros(len(self.B), self.B.dtype)
 
-    def seen_from_rows(self) -> tuple[NDArray, NDArray]:
+    def design(self) -> tuple[NDArray, NDArray]:
         """Return (design, offset) with X[i, j] = design[j] @ A[i] + offset[j]."""
         if not self.bias:
             return self.B, np.full(len(self.B), self.mean, self.B.dtype)

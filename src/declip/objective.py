@@ -24,7 +24,7 @@ from declip import kernels
 from declip.intervals import Cells, Intervals
 from declip.kernels import interval_loss, residuals
 from declip.lowrank import LowRank
-from declip.svd import SparsePlusLowRank, operator_norm, worked_on_densely
+from declip.svd import SparsePlusLowRank, fits_dense, operator_norm
 
 __all__ = [
     "Certificate",
@@ -80,26 +80,26 @@ def total_loss(intervals: Intervals, model: LowRank, scale: float = 0.0, threads
     """Return the loss of all observed cells."""
     if _all_at_once(intervals, model):
         return _residuals_at_once(intervals.by_row, model, scale, threads)[0]
-    design, offset = model.seen_from_rows()
+    design, offset = model.design()
     side = intervals.by_row
     return kernels.total_loss(side, model.A, design, offset, scale=scale, threads=threads)
 
 
 class Gradient(NamedTuple):
-    """Gradient of the loss with respect to X: sparse, kept as its exact and its open cells."""
+    """Gradient of the loss with respect to X: sparse, kept as its exact and its censored cells."""
 
     loss: float
     exact: sparse.csr_array
-    open: sparse.csr_array
+    censored: sparse.csr_array
 
     def added_to(self, A: NDArray, B: NDArray, weight: float = 1.0) -> SparsePlusLowRank:
         """Return A B^T + weight * gradient, never formed."""
-        return SparsePlusLowRank(A, B, (weight * self.exact, weight * self.open))
+        return SparsePlusLowRank(A, B, (weight * self.exact, weight * self.censored))
 
     def operator(self) -> SparsePlusLowRank:
         """Return the gradient as a linear operator."""
         A, B = (np.zeros((n, 1), self.exact.dtype) for n in self.exact.shape)
-        return SparsePlusLowRank(A, B, (self.exact, self.open))
+        return SparsePlusLowRank(A, B, (self.exact, self.censored))
 
 
 def gradient(
@@ -112,17 +112,19 @@ def gradient(
     """Return the loss and its gradient with respect to X, the latter as numbers of ``dtype``."""
     side, shape = intervals.by_row, intervals.shape
     if _all_at_once(intervals, model):
-        loss, exact, open_ = _residuals_at_once(side, model, scale, threads)
+        loss, exact, censored = _residuals_at_once(side, model, scale, threads)
     else:
-        design, offset = model.seen_from_rows()
-        loss, exact, open_ = residuals(side, model.A, design, offset, scale=scale, threads=threads)
+        design, offset = model.design()
+        loss, exact, censored = residuals(
+            side, model.A, design, offset, scale=scale, threads=threads
+        )
     return Gradient(
         loss,
         *(
             sparse.csr_array((data.astype(dtype, copy=False), idx, _narrow(ptr)), shape=shape)
             for data, idx, ptr in (
                 (exact, side.exact_idx, side.exact_ptr),
-                (open_, side.open_idx, side.open_ptr),
+                (censored, side.censored_idx, side.censored_ptr),
             )
         ),
     )
@@ -131,9 +133,9 @@ def gradient(
 def _all_at_once(intervals: Intervals, model: LowRank) -> bool:
     """Return whether X as a whole is made sooner than its observed cells one by one."""
     n_rows, n_cols = intervals.shape
-    observed = intervals.n_exact + intervals.n_open
+    observed = intervals.n_exact + intervals.n_censored
     wide, full = _MANY_FACTORS <= model.rank, _MOSTLY_OBSERVED * n_rows * n_cols <= observed
-    return wide and full and worked_on_densely(intervals.shape)
+    return wide and full and fits_dense(intervals.shape)
 
 
 def _residuals_at_once(
@@ -142,9 +144,9 @@ def _residuals_at_once(
     """Return what `declip.kernels.residuals` does, from X as a whole."""
     X = model.block()
     exact = X[side.exact_rows(), side.exact_idx] - side.value
-    x = X[side.open_rows(), side.open_idx]
-    loss, open_, _ = interval_loss(x, side.lower, side.upper, scale=scale, threads=threads)
-    return 0.5 * _dot(exact, exact) + float(loss.sum()), exact, open_.astype(X.dtype, copy=False)
+    x = X[side.censored_rows(), side.censored_idx]
+    loss, censored, _ = interval_loss(x, side.lower, side.upper, scale=scale, threads=threads)
+    return 0.5 * _dot(exact, exact) + float(loss.sum()), exact, censored.astype(X.dtype, copy=False)
 
 
 def _narrow(ptr: NDArray[np.int64]) -> NDArray:
@@ -195,10 +197,10 @@ def certificate(
     strength = alpha if alpha_bias is None else alpha_bias
     primal = G.loss + alpha * trace_norm + 0.5 * strength * offsets
     dual = _conjugate(intervals, model, G, shrink, scale) - model.mean * shrink * (
-        sum(float(S.data.sum(dtype=np.float64)) for S in (G.exact, G.open))
+        sum(float(S.data.sum(dtype=np.float64)) for S in (G.exact, G.censored))
     )
     if model.bias:
-        sums = [sum(S.sum(axis=a, dtype=np.float64) for S in (G.exact, G.open)) for a in (0, 1)]
+        sums = [sum(S.sum(axis=a, dtype=np.float64) for S in (G.exact, G.censored)) for a in (0, 1)]
         squares = shrink**2 * sum(float(s @ s) for s in sums)
         dual += 0.0 if squares == 0 else squares / (2 * strength) if strength > 0 else np.inf
     ratio = norm / alpha if alpha > 0 else np.inf if norm > 0 else 0.0
@@ -218,17 +220,17 @@ def _conjugate(
     side = intervals.by_row
     y = G.exact.data
     value = shrink * _dot(y, side.value) + 0.5 * shrink**2 * _dot(y, y)
-    if intervals.n_open == 0:
+    if intervals.n_censored == 0:
         return value
-    y = shrink * G.open.data.astype(np.float64)
+    y = shrink * G.censored.data.astype(np.float64)
     if scale == 0:
         # The support function of the interval: the infinite end never has a weight.
         end = np.where(y > 0, side.upper, np.where(y < 0, side.lower, 0.0)).astype(np.float64)
         return value + float(y @ end + 0.5 * y @ y)
     # f* is convex: f*(t y) <= t f*(y) + (1 - t) f*(0), and f*(loss'(x)) = x loss'(x) - loss(x).
-    x = model.predict(side.open_rows(), side.open_idx).astype(np.float64)
+    x = model.predict(side.censored_rows(), side.censored_idx).astype(np.float64)
     at_gradient = (
-        x @ G.open.data - interval_loss(x, side.lower, side.upper, scale=scale).value.sum()
+        x @ G.censored.data - interval_loss(x, side.lower, side.upper, scale=scale).value.sum()
     )
     ranged = np.isfinite(side.lower) & np.isfinite(side.upper)
     low, high = side.lower[ranged], side.upper[ranged]

@@ -16,6 +16,7 @@ __all__ = [
     "SparsePlusLowRank",
     "balancing_maps",
     "exceed",
+    "fits_dense",
     "leading",
     "maps_of_roots",
     "operator_norm",
@@ -24,7 +25,6 @@ __all__ = [
     "shrink",
     "trace_norm",
     "truncated_svd",
-    "worked_on_densely",
 ]
 
 _EXACT_UP_TO = 128  # smaller side up to which a full SVD is as quick as anything
@@ -124,7 +124,7 @@ def truncated_svd(A: Any, k: int, random_state: Any = None, tol: float = 1e-5) -
     The relative error of the squared singular values is at most ``tol`` squared, and that of
     singular values that stand apart much smaller.
     """
-    if min(A.shape) <= k or (min(A.shape) <= _EXACT_UP_TO and worked_on_densely(A.shape)):
+    if min(A.shape) <= k or (min(A.shape) <= _EXACT_UP_TO and fits_dense(A.shape)):
         return _dense_svd(_to_dense(A), k)
     rng = np.random.default_rng(random_state)
     size = float(np.abs(A @ rng.standard_normal((A.shape[1], 1))).max())
@@ -147,7 +147,7 @@ def operator_norm(A: Any) -> float:
     """Return the largest singular value of a matrix or LinearOperator."""
     if 0 in A.shape:
         return 0.0
-    if min(A.shape) < _LONG_FROM and worked_on_densely(A.shape):
+    if min(A.shape) < _LONG_FROM and fits_dense(A.shape):
         return _dense_norm(_to_dense(A).astype(np.float64))
     return float(truncated_svd(A, 1, 0).S[0])
 
@@ -173,12 +173,12 @@ def trace_norm(A: SparsePlusLowRank, low_rank: float, rest: NDArray) -> float:
     rest : ndarray
         The values of its sparse part, whose trace norm is at most sqrt(smaller side) |rest|.
     """
-    if worked_on_densely(A.shape):
+    if fits_dense(A.shape):
         return float(_aside(lambda: np.linalg.norm(A.toarray(), "nuc"), A.shape))
     return low_rank + np.sqrt(min(A.shape)) * float(np.linalg.norm(rest))
 
 
-def worked_on_densely(shape: tuple[int, int]) -> bool:
+def fits_dense(shape: tuple[int, int]) -> bool:
     """Return whether a matrix is small enough to be held as a whole."""
     return shape[0] * shape[1] <= _DENSE_UP_TO
 
@@ -216,7 +216,7 @@ def shrink(
         Power steps from ``warm``.
     """
     most = min(*A.shape, max_rank or min(A.shape))
-    if worked_on_densely(A.shape) and not _is_narrow(A.shape, max_rank):
+    if fits_dense(A.shape) and not _is_narrow(A.shape, max_rank):
         found = _above(_to_dense(A), threshold)
     else:
         found = _subspace_above(A, threshold, warm, most, warm_steps)
@@ -237,7 +237,7 @@ def leading(
     A large one, and one of which few are asked for, is approximated by a few power steps from
     ``warm``.
     """
-    if worked_on_densely(A.shape) and not _is_narrow(A.shape, k):
+    if fits_dense(A.shape) and not _is_narrow(A.shape, k):
         return _gram_svd(_to_dense(A), 1e-7)
     V = np.empty((A.shape[1], 0)) if warm is None else warm
     width = min((k or min(A.shape)) + _SPARE, *A.shape)
@@ -330,12 +330,12 @@ def _power_steps(A: Any, V: NDArray, steps: int) -> SVD:
 
 def _power_step(A: Any, V: NDArray) -> tuple[NDArray, NDArray]:
     """Return an orthonormal basis Q of the span of A V, and A^T Q."""
-    if not hasattr(A, "there_and_back"):
+    if not hasattr(A, "gram_product"):
         Q, _ = np.linalg.qr(A @ V)
         return Q, A.T @ Q
     # One pass gives Y = Q R and A^T Y = A^T Q R. V is orthonormal, so that R is nearly diagonal
     # once V is near the singular vectors.
-    Y, Z = A.there_and_back(np.linalg.qr(V)[0])
+    Y, Z = A.gram_product(np.linalg.qr(V)[0])
     Q, R = np.linalg.qr(Y)
     return Q, Z @ np.linalg.pinv(R, rcond=1e-6)
 

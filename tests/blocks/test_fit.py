@@ -14,7 +14,7 @@ from declip import FroCMC, Intervals, prepare_blocks
 from declip.blocks import DamagedBlockError
 from declip.blocks.checkpoint import Checkpoint
 from declip.blocks.descent import minimise_blocks, shard_spans
-from declip.blocks.parts import Terms
+from declip.blocks.parts import ObjectiveTerms
 from declip.blocks.running import Here, fold, tree
 from declip.objective import objective
 from declip.solvers import minimise, start_model, start_scale
@@ -32,7 +32,7 @@ def ratings(seed=0, shape=(80, 30), k=3, ceiling=2.0):
 
 
 def fit_blocks(table, *, clipped="hinge", bias=False, alpha=2.0, alpha_bias=None, k=3, **how):
-    terms = Terms(alpha, alpha_bias, bias, clipped)
+    terms = ObjectiveTerms(alpha, alpha_bias, bias, clipped)
     how = {"max_iter": 3000, "tol": 1e-10} | how
     return minimise_blocks(table, terms, k, np.random.default_rng(1), Here(), **how)
 
@@ -111,7 +111,7 @@ def test_threads_change_no_bit(tmp_path):
     table = prepare_blocks(ratings(), tmp_path, n_blocks=2)
     one, three = (
         minimise_blocks(
-            *(table, Terms(2.0, None, False, "hinge", threads=threads), 3),
+            *(table, ObjectiveTerms(2.0, None, False, "hinge", threads=threads), 3),
             *(np.random.default_rng(1), Here()),
             max_iter=5,
         )
@@ -185,7 +185,7 @@ def test_a_fold_holds_few_leaves():
 @pytest.mark.parametrize("size", [1, 2, 3])
 def test_places_of_blocks_change_no_bit(tmp_path, size):
     table = prepare_blocks(ratings(), tmp_path, n_blocks=5)
-    terms = Terms(2.0, None, True, "hinge")
+    terms = ObjectiveTerms(2.0, None, True, "hinge")
     fits = [
         minimise_blocks(table, terms, 3, np.random.default_rng(1), runner, max_iter=4)
         for runner in (Here(), Apart(size))

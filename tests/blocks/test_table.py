@@ -13,7 +13,7 @@ from declip.blocks import DamagedBlockError
 from declip.blocks.summary import Summary
 from declip.blocks.writing import block_edges
 
-NAMES = ("exact_ptr", "exact_idx", "value", "open_ptr", "open_idx", "lower", "upper")
+NAMES = ("exact_ptr", "exact_idx", "value", "censored_ptr", "censored_idx", "lower", "upper")
 SHAPES = [pytest.param((40, 9), id="tall"), pytest.param((9, 40), id="wide")]
 
 
@@ -57,7 +57,7 @@ def test_clipped_cells_are_treated_as_in_memory(folder, clipped):
     for ends, bound in zip((side.lower, side.upper), expected, strict=True):
         dense = np.full(cells.shape, np.nan)
         dense[side.exact_rows(), side.exact_idx] = side.value
-        dense[side.open_rows(), side.open_idx] = ends
+        dense[side.censored_rows(), side.censored_idx] = ends
         assert_array_equal(dense, bound)
 
 

@@ -39,7 +39,7 @@ def test_a_file_of_any_kind_is_restored_in_its_kind(tmp_path, capsys, cells, kin
     code, out, _ = run(capsys, "restore", path, *FAST)
     assert code == 0
     restored = read_table(tmp_path / f"assay-restored.{kind}").intervals
-    assert restored.n_open == 0
+    assert restored.n_censored == 0
     assert restored.shape == (60, 12)
     assert restored.row_labels.tolist() == cells.row_labels.tolist()
     assert "assay-restored" in out

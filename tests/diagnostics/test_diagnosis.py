@@ -55,7 +55,7 @@ def test_every_estimator_can_be_diagnosed(estimator):
     side = found.intervals.by_row
     restored = estimator._restored(found.intervals, estimator._model())
     np.testing.assert_allclose(
-        found.fit.residuals.restored, restored[side.open_rows(), side.open_idx], atol=1e-12
+        found.fit.residuals.restored, restored[side.censored_rows(), side.censored_idx], atol=1e-12
     )
     assert (found.fit.sd > 0).all()
     assert np.isfinite(found.fit.sd).all()

@@ -69,7 +69,7 @@ def test_the_gradient_of_the_bounded_loss_is_its_slope():
     rise = (
         huber(cells, LowRank(A + step, B), 0.7).loss - huber(cells, LowRank(A - step, B), 0.7).loss
     )
-    dense = (G.exact + G.open).toarray()
+    dense = (G.exact + G.censored).toarray()
     # The derivative of f(A B^T) with respect to A is G B; central differences err by step^2.
     assert_allclose(rise, 2 * np.sum((dense @ B) * step), rtol=1e-5)
 

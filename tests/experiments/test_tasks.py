@@ -80,7 +80,7 @@ def test_training_ratings_are_clipped_in_task_one(ratings):
     task = Task.of(ratings, 1, seed=0)
     assert faithful.training_table(task).max() == 4
     cells = faithful.training_cells(task)
-    assert cells.n_open == (ratings.values[task.train] >= 4).sum()
+    assert cells.n_censored == (ratings.values[task.train] >= 4).sum()
 
 
 @pytest.mark.parametrize(

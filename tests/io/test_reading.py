@@ -107,7 +107,7 @@ def test_a_long_table_is_known_by_its_header(file):
 def test_a_long_table_without_header_takes_the_first_three_columns(file):
     table = read_table(file("1\t10\t3\t88\n2\t10\t5\t89\n"), layout="long", header=False, ceiling=5)
     assert table.intervals.shape == (2, 1)
-    assert (table.intervals.n_exact, table.intervals.n_open) == (1, 1)
+    assert (table.intervals.n_exact, table.intervals.n_censored) == (1, 1)
 
 
 def test_columns_of_a_long_table_may_be_named(file):
@@ -287,7 +287,7 @@ def test_parquet_keeps_numbers_for_labels(tmp_path):
     frame.write_parquet(tmp_path / "x.parquet")
     table = read_table(tmp_path / "x.parquet", ceiling=5)
     assert table.intervals.row_labels.tolist() == [7, 3]
-    assert (table.intervals.n_exact, table.intervals.n_open) == (1, 1)
+    assert (table.intervals.n_exact, table.intervals.n_censored) == (1, 1)
 
 
 def test_parquet_columns_of_text_and_numbers_mix(tmp_path):

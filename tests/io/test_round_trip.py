@@ -156,7 +156,7 @@ def test_scipy_files_of_sparse_tables_are_read(tmp_path):
     table = sparse.csr_array(([1.0, 0.0, 3.0], ([0, 1, 1], [2, 0, 1])), shape=(2, 3))
     sparse.save_npz(tmp_path / "t.npz", table)
     found = read_table(tmp_path / "t.npz", ceiling=3).intervals
-    assert (found.shape, found.n_exact, found.n_open) == ((2, 3), 2, 1)
+    assert (found.shape, found.n_exact, found.n_censored) == ((2, 3), 2, 1)
 
 
 def test_tables_without_labels_are_read_back_without_labels(tmp_path):

@@ -75,8 +75,8 @@ def check_sweep(rng, table, size):
     for side, own, other in ((table.by_row, P, Q), (table.by_col, Q, P)):
         offset = (size * rng.normal(size=len(other)) * (rng.random() < 0.5)).astype(own.dtype)
         after, again = own.copy(), own.copy()
-        loss = kernels.half_sweep(side, after, other, offset, ridge, **how)
-        assert loss == kernels.half_sweep(side, again, other, offset, ridge, **how, threads=3)
+        loss = kernels.update_rows(side, after, other, offset, ridge, **how)
+        assert loss == kernels.update_rows(side, again, other, offset, ridge, **how, threads=3)
         assert_array_equal(after, again)
         assert np.isfinite(after).all()
         values = [_objective(side, F, other, offset, alpha, scale) for F in (own, after)]
@@ -85,9 +85,9 @@ def check_sweep(rng, table, size):
 
 
 def _objective(side, own, other, offset, alpha, scale):
-    loss, exact, open_ = kernels.residuals(side, own, other, offset, scale=scale, threads=2)
+    loss, exact, censored = kernels.residuals(side, own, other, offset, scale=scale, threads=2)
     assert np.isfinite(exact).all()
-    assert np.isfinite(open_).all()
+    assert np.isfinite(censored).all()
     return loss + 0.5 * alpha * float(np.sum(own.astype(np.float64) ** 2))
 
 
@@ -109,8 +109,8 @@ def check_predict(rng, table, size):
 def check_loss(rng, table, size):
     """Losses are finite, curvatures within [0, 1], and a gradient leads back to the interval."""
     _, _, lower, upper = (a.astype(np.float64) for a in table.triplets())
-    open_ = lower < upper
-    lower, upper = lower[open_], upper[open_]
+    censored = lower < upper
+    lower, upper = lower[censored], upper[censored]
     x = 3 * size * rng.normal(size=len(lower))
     scale = float(rng.choice([0.0, size * 10.0 ** rng.uniform(-6, 6)]))
     value, gradient, curvature = kernels.interval_loss(x, lower, upper, scale=scale, threads=2)

@@ -112,12 +112,12 @@ def test_other_seeds_and_sweeps_give_other_draws():
     assert len(np.unique(found)) == 24
 
 
-def problem(n=2000, seed=0, n_open=2, d=3, m=6):
+def problem(n=2000, seed=0, n_censored=2, d=3, m=6):
     """Return n copies of one row, so that its draws can be counted."""
     rng = np.random.default_rng(seed)
     value = rng.standard_normal(m)
     lower, upper = value.copy(), value.copy()
-    upper[m - n_open :] = np.inf
+    upper[m - n_censored :] = np.inf
     cells = Intervals.from_bounds(np.tile(lower, (n, 1)), np.tile(upper, (n, 1)))
     root = rng.standard_normal((d, d))
     prior = np.ascontiguousarray(root @ root.T + np.eye(d)), rng.standard_normal(d)
@@ -154,7 +154,7 @@ def test_factors_of_exact_rows_have_their_normal_posterior(isa, d):
     before = kernels.current_isa()
     kernels.use_isa(isa)
     try:
-        p = problem(n=20_000, n_open=0, d=d)
+        p = problem(n=20_000, n_censored=0, d=d)
         own, _ = draw(p, np.empty(0))
     finally:
         kernels.use_isa(before)
@@ -168,7 +168,7 @@ def test_factors_of_exact_rows_have_their_normal_posterior(isa, d):
 
 def test_open_cells_and_factors_have_their_joint_posterior():
     # With the factors integrated out, z of a row is normal with covariance S, cut to its bounds.
-    p = problem(n=4000, n_open=2)
+    p = problem(n=4000, n_censored=2)
     side = p["cells"].by_row
     z = side.lower.copy()
     for sweep in range(30):
@@ -176,10 +176,10 @@ def test_open_cells_and_factors_have_their_joint_posterior():
     prior_cov = np.linalg.inv(p["prior"][0])
     mean = p["offset"] + p["other"] @ prior_cov @ p["prior"][1]
     S = p["other"] @ prior_cov @ p["other"].T + np.diag(1 / (p["own"][0] * p["precision"]))
-    exact, open_ = np.arange(4), np.arange(4, 6)
-    gain = S[np.ix_(open_, exact)] @ np.linalg.inv(S[np.ix_(exact, exact)])
-    centre = mean[open_] + gain @ (side.value[:4] - mean[exact])
-    spread = S[np.ix_(open_, open_)] - gain @ S[np.ix_(exact, open_)]
+    exact, censored = np.arange(4), np.arange(4, 6)
+    gain = S[np.ix_(censored, exact)] @ np.linalg.inv(S[np.ix_(exact, exact)])
+    centre = mean[censored] + gain @ (side.value[:4] - mean[exact])
+    spread = S[np.ix_(censored, censored)] - gain @ S[np.ix_(exact, censored)]
     reference = np.random.default_rng(0).multivariate_normal(centre, spread, 400_000)
     reference = reference[np.all(reference >= side.lower[:2], axis=1)]
     found = z.reshape(-1, 2)
@@ -202,7 +202,7 @@ def test_squares_are_the_weighted_residuals_of_the_draw():
 
 
 def test_student_weights_have_their_gamma_posterior():
-    p, df = problem(n=20_000, n_open=0), 4.0
+    p, df = problem(n=20_000, n_censored=0), 4.0
     weights = np.ones(p["cells"].n_exact), np.empty(0)
     own, squares = draw(p, np.empty(0), weights=weights, df=df)
     side = p["cells"].by_row
@@ -235,7 +235,7 @@ def test_the_same_stream_makes_equal_rows_equal():
 
 
 def test_a_row_without_cells_is_drawn_from_its_prior():
-    p = problem(n=20_000, n_open=0)
+    p = problem(n=20_000, n_censored=0)
     one_cell = Intervals.from_triplets([0], [0], [1.0], shape=(20_000, 6))
     own, squares = (a[1:] for a in draw(p | {"cells": one_cell}, np.empty(0)))
     precision, information = p["prior"]

@@ -1,4 +1,4 @@
-"""A Newton step in parts against NumPy: its sums, its solution, and what it does to open cells."""
+"""A Newton step in parts against NumPy: its sums, its solution, and and its effect on limits."""
 
 import numpy as np
 import pytest

@@ -27,7 +27,7 @@ def problem():
 def swept(problem, threads, scale=0.0):
     side, other = problem
     own = np.zeros((side.n_rows, other.shape[1]))
-    loss = kernels.half_sweep(
+    loss = kernels.update_rows(
         *(side, own, other, np.zeros(len(other)), np.ones(other.shape[1])),
         **{"scale": scale, "inner_steps": 3, "threads": threads},
     )
@@ -93,7 +93,7 @@ other = rng.standard_normal((m, k), dtype=np.float32)
 own = np.zeros((n, k), np.float32)
 
 def sweep(threads):
-    kernels.half_sweep(side, own, other, np.zeros(m, np.float32), np.ones(k, np.float32),
+    kernels.update_rows(side, own, other, np.zeros(m, np.float32), np.ones(k, np.float32),
                        scale=0.5, inner_steps=100, inner_tol=0.0, threads=threads)
 
 def interrupt_soon():
@@ -161,7 +161,7 @@ other = rng.standard_normal((50, 3))
 
 def sweep():
     own = np.zeros((2000, 3))
-    kernels.half_sweep(side, own, other, np.zeros(50), np.ones(3), threads=3)
+    kernels.update_rows(side, own, other, np.zeros(50), np.ones(3), threads=3)
     return own
 
 parent = sweep()

@@ -33,7 +33,7 @@ def test_each_part_has_its_share_of_exact_and_of_clipped_cells(cv):
     for _, test in cv.split(cells):
         exact = (test < cells.n_exact).sum()
         assert abs(exact - share * cells.n_exact) <= 1
-        assert abs(len(test) - exact - share * cells.n_open) <= 1
+        assert abs(len(test) - exact - share * cells.n_censored) <= 1
 
 
 @given(st.integers(0, 10**6), st.floats(0.1, 0.6), st.floats(0, 0.9), st.booleans())
@@ -48,7 +48,10 @@ def test_no_row_or_column_is_emptied_of_cells_or_of_exact_cells(seed, share, cli
         kept = keep_cells(cells, train)
         for before, after in ((cells.by_row, kept.by_row), (cells.by_col, kept.by_col)):
             exact, exact_kept = np.diff(before.exact_ptr), np.diff(after.exact_ptr)
-            both, both_kept = exact + np.diff(before.open_ptr), exact_kept + np.diff(after.open_ptr)
+            both, both_kept = (
+                exact + np.diff(before.censored_ptr),
+                exact_kept + np.diff(after.censored_ptr),
+            )
             assert (exact_kept[exact > 0] > 0).all()
             assert (both_kept[both > 0] > 0).all()
 

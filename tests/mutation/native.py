@@ -17,7 +17,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 HEADER = "src/declip/kernels/loss.hpp"
-TESTS = ["tests/kernels/test_loss.py", "tests/kernels/test_half_sweep.py"]
+TESTS = ["tests/kernels/test_loss.py", "tests/kernels/test_update_rows.py"]
 # What may be wrong with a piece of code, each once: an operator, a number, a function, a name.
 FAULTS = [
     (r" < ", " >= "),

@@ -327,7 +327,7 @@ def test_parts_that_do_not_fit_together_are_refused(forgery, tmp_path):
         ("exact_idx", 6),  # beyond the last column
         ("exact_idx", -1),
         ("exact_ptr", 10**6),
-        ("open_ptr", -5),
+        ("censored_ptr", -5),
         ("monitor.rows", 24),
     ],
 )

@@ -28,7 +28,7 @@ ESTIMATORS = {
     "bayes": BayesCMC(2, ceiling=CEILING, n_samples=6, burn_in=6, random_state=0),
     "bayes, student": BayesCMC(2, ceiling=CEILING, n_samples=6, burn_in=6, df=4, random_state=0),
 }
-KERNELS = ("half_sweep", "residuals", "predict", "interval_loss", "draw_rows")
+KERNELS = ("update_rows", "residuals", "predict", "interval_loss", "draw_rows")
 DECOMPOSITIONS = ("svd", "qr", "eigh")
 pytestmark = pytest.mark.filterwarnings("ignore")
 
@@ -134,7 +134,7 @@ def test_numbers_that_are_not_finite_are_no_answer_for_new_rows(name, monkeypatc
         return np.nan
 
     with monkeypatch.context() as patch:
-        patch.setattr(kernels._kernels, "half_sweep", spoil)
+        patch.setattr(kernels._kernels, "update_rows", spoil)
         with pytest.raises(FloatingPointError, match=r"not finite.*Rescale the data"):
             model.transform(X)
     assert_array_equal(model.transform(X), before)

@@ -103,9 +103,9 @@ def test_to_know_less_never_costs_more(problem, slack, scale):
     tight = Intervals.from_bounds(lower, upper)
     if scale and (slack == 0 or tight.n_exact):  # a density is no probability: not comparable
         tight, loose = (
-            t.keep(np.zeros(t.n_exact, bool), np.ones(t.n_open, bool)) for t in (tight, loose)
+            t.keep(np.zeros(t.n_exact, bool), np.ones(t.n_censored, bool)) for t in (tight, loose)
         )
-        if tight.n_open != loose.n_open:
+        if tight.n_censored != loose.n_censored:
             return
     rounding = 1e-9 * (1 + objective(tight, X, 0.1, scale) if not scale else 1e3)
     assert objective(loose, X, 0.1, scale) <= objective(tight, X, 0.1, scale) + rounding

@@ -130,7 +130,7 @@ def test_tables_of_every_shape_have_a_report():
     for shape in ((1, 1), (1, 5), (30, 1), (500, 300)):
         truth = np.exp(rng.normal(size=(shape[0], 1)) + rng.normal(size=shape[1]))
         cells = Intervals.from_table(np.minimum(truth, 2.0 if truth.size > 1 else 1e9), ceiling=2.0)
-        few = np.full(shape, "restored" if cells.n_open else "exact")
+        few = np.full(shape, "restored" if cells.n_censored else "exact")
         result = stand_in(panel())
         result.table, result.flags, result.lower, result.upper = truth, few, truth, truth
         result.intervals = cells

@@ -1,12 +1,12 @@
-"""Tails and bands fitted to hidden cells."""
+"""TruncatedNormal and bands fitted to hidden cells."""
 
 from dataclasses import replace
 
 import numpy as np
 from numpy.testing import assert_allclose
 
-from declip.restoration.bands import Observation, Pulls, calibrated
-from declip.restoration.tails import Tails
+from declip.restoration.bands import Observation, TailShrinkage, calibrated
+from declip.restoration.tails import TruncatedNormal
 
 
 def drawn(pull, n=4000, seed=0, cap=np.inf, cols=0):
@@ -16,36 +16,36 @@ def drawn(pull, n=4000, seed=0, cap=np.inf, cols=0):
     """
     rng = np.random.default_rng(seed)
     limit = rng.normal(size=n)
-    tails = Tails.of(limit, np.full(n, np.inf), np.zeros(n), np.ones(n))
+    tails = TruncatedNormal.of(limit, np.full(n, np.inf), np.zeros(n), np.ones(n))
     exponent = rng.exponential(size=n)
     value = tails.pulled(np.full(n, pull)).quantile(-np.minimum(exponent, cap))
     return Observation(np.full(n, cols), tails, value, exponent > cap)
 
 
 def test_the_pull_of_columns_that_end_sooner_is_found():
-    assert_allclose(Pulls.of([drawn(3.0)], 1, 0.9).values[1], 3.0, rtol=0.1)
+    assert_allclose(TailShrinkage.of([drawn(3.0)], 1, 0.9).values[1], 3.0, rtol=0.1)
 
 
 def test_the_pull_is_found_from_censored_cells_too():
-    assert_allclose(Pulls.of([drawn(2.0, cap=0.5)], 1, 0.9).values[1], 2.0, rtol=0.1)
+    assert_allclose(TailShrinkage.of([drawn(2.0, cap=0.5)], 1, 0.9).values[1], 2.0, rtol=0.1)
 
 
 def test_the_pull_does_not_depend_on_the_side():
     up = drawn(3.0, 200)
     down = Observation(up.cols, replace(up.tails, sign=-up.tails.sign), -up.value, up.censored)
-    found = [Pulls.of([side], 1, 0.9).values for side in (up, down)]
+    found = [TailShrinkage.of([side], 1, 0.9).values for side in (up, down)]
     assert_allclose(found[0][::-1], found[1])
 
 
 def test_heavier_tails_widen_the_bands_and_leave_the_values():
-    found = Pulls.of([drawn(0.5)], 1, 0.9)
+    found = TailShrinkage.of([drawn(0.5)], 1, 0.9)
     assert found.values[1] == 1.0
     assert found.reach > 2 * -np.log(0.1)
 
 
 def test_bands_hold_their_share_of_the_cells_that_calibrate_them():
     seen = drawn(2.0, 500)
-    found = Pulls.of([seen], 1, 0.9)
+    found = TailShrinkage.of([seen], 1, 0.9)
     far = found.pull(seen.tails, seen.cols).quantile(-found.reach)
     assert_allclose(np.mean(seen.value <= far), 0.9, atol=0.01)
 
@@ -53,7 +53,9 @@ def test_bands_hold_their_share_of_the_cells_that_calibrate_them():
 def test_little_evidence_is_used_with_caution():
     # of laws that are right: the fewer cells, the nearer to the limit values stay
     few, many = (
-        np.mean([Pulls.of([drawn(1.0, n, seed)], 1, 0.9).values[1, 0] for seed in range(10)])
+        np.mean(
+            [TailShrinkage.of([drawn(1.0, n, seed)], 1, 0.9).values[1, 0] for seed in range(10)]
+        )
         for n in (5, 500)
     )
     assert 1 <= many < 1.1 < few < 2
@@ -62,28 +64,30 @@ def test_little_evidence_is_used_with_caution():
 def test_columns_with_little_evidence_go_with_the_table():
     rich, poor = drawn(4.0, 400, cols=0), drawn(4.0, 1, cols=1)
     parts = (
-        Tails(*(np.concatenate(x) for x in zip(*map(_arrays, (rich, poor)), strict=True))),
+        TruncatedNormal(
+            *(np.concatenate(x) for x in zip(*map(_arrays, (rich, poor)), strict=True))
+        ),
         *(np.concatenate([getattr(s, k) for s in (rich, poor)]) for k in ("value", "censored")),
     )
     both = Observation(np.repeat([0, 1], [400, 1]), *parts)
-    assert_allclose(np.log(Pulls.of([both], 2, 0.9).values[1]), np.log(4), atol=0.8)
+    assert_allclose(np.log(TailShrinkage.of([both], 2, 0.9).values[1]), np.log(4), atol=0.8)
 
 
 def _arrays(seen):
-    return [getattr(seen.tails, name) for name in Tails.__dataclass_fields__]
+    return [getattr(seen.tails, name) for name in TruncatedNormal.__dataclass_fields__]
 
 
 def test_a_side_without_hidden_cells_does_not_hold_back_the_other():
-    values = Pulls.of([drawn(3.0, 500)], 1, 0.9).values
+    values = TailShrinkage.of([drawn(3.0, 500)], 1, 0.9).values
     assert_allclose(values[1], 3.0, rtol=0.3)
 
 
 def test_laws_that_are_sharp_and_right_are_left_alone():
     limit, n = np.zeros(50), 50
     centre = np.linspace(0.5, 2, n)
-    tails = Tails.of(limit, np.full(n, np.inf), centre, np.full(n, 1e-4))
+    tails = TruncatedNormal.of(limit, np.full(n, np.inf), centre, np.full(n, 1e-4))
     seen = Observation(np.zeros(n, int), tails, centre, np.zeros(n, bool))
-    assert_allclose(Pulls.of([seen], 1, 0.9).values[1], 1, atol=1e-3)
+    assert_allclose(TailShrinkage.of([seen], 1, 0.9).values[1], 1, atol=1e-3)
 
 
 def test_calibrated_is_the_quantile_if_all_is_known():

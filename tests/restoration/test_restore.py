@@ -272,9 +272,9 @@ def test_cells_known_to_lie_in_a_range_are_put_inside_it(clipped):
     lower, upper = np.where(truth > 0.5, 0.5, truth), np.where(truth > 0.5, 1.5, truth)
     upper = np.where(truth > 1.5, 9.0, upper)
     r = restore(Intervals.from_bounds(lower, upper), **FAST)
-    open_ = lower < upper
-    assert ((r.table > lower) & (r.table < upper))[open_].all()
-    assert (r.flags[open_] == "restored").all()
+    censored = lower < upper
+    assert ((r.table > lower) & (r.table < upper))[censored].all()
+    assert (r.flags[censored] == "restored").all()
 
 
 def test_a_table_of_limits_alone_is_refused():

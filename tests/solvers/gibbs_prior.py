@@ -65,12 +65,12 @@ def draw_chain(model, shape, ceiling, seen, rng):
     truth = factors.block() + rng.standard_normal(shape) / np.sqrt(np.outer(rows, cols) * weight)
     table = Table(observe(truth, ceiling, seen))
     side = table.cells.by_row
-    exact, open_ = (side.exact_rows(), side.exact_idx), (side.open_rows(), side.open_idx)
+    exact, censored = (side.exact_rows(), side.exact_idx), (side.censored_rows(), side.censored_idx)
     chain = Chain.start(table.cells, model, np.random.SeedSequence(int(rng.integers(2**31))))
     chain.factors, chain.scales = factors, NoiseScales(model.noise, rows, cols, level)
-    chain.z = truth[open_]
+    chain.z = truth[censored]
     if model.df:
-        chain.weights = weight[exact], weight[open_]
+        chain.weights = weight[exact], weight[censored]
     return table, chain
 
 

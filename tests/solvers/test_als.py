@@ -247,7 +247,7 @@ def test_a_converged_fit_is_stationary(bias, scale):
     parts = gradient(intervals, fit.model, fit.scale)
     G = (parts.exact + parts.open).toarray()
     for model, g in ((fit.model, G), (fit.model.T, G.T)):
-        slope = g @ model.seen_from_rows()[0] + alpha * model.A
+        slope = g @ model.design()[0] + alpha * model.A
         # The value settles to some 1e-13 of about 100, so the slope to its root.
         assert np.abs(slope).max() <= 1e-5
 
@@ -360,7 +360,7 @@ def test_solve_rows_does_not_depend_on_the_start(bias, scale):
 @pytest.mark.parametrize("bias", BIAS)
 def test_solve_rows_finds_the_minimum_of_each_row(bias, scale):
     intervals, model = problem(18, bias=bias)
-    design, offset = model.seen_from_rows()
+    design, offset = model.design()
     ridge = np.full(model.A.shape[1], 0.5)
     solved = solve_rows(intervals.by_row, model, 0.5, scale)
     for lower, upper, p in zip(*intervals.to_bounds(), solved.A, strict=True):

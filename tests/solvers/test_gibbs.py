@@ -15,7 +15,7 @@ from tests.solvers.gibbs_prior import (
 from declip import Intervals
 from declip.solvers.gibbs import Model, effective_sample_size, sample_posterior, split_r_hat
 from declip.solvers.gibbs.chain import Chain, Table
-from declip.solvers.gibbs.law import Law
+from declip.solvers.gibbs.law import NoiseDistribution
 from declip.solvers.gibbs.sampler import Kept
 from declip.solvers.gibbs.units import Units
 
@@ -325,7 +325,7 @@ def test_a_quantity_that_never_changes_has_converged():
     assert effective_sample_size(still)[0] == 20
 
 
-LAWS = [Law(), Law(3.0), Law(30.0)]
+LAWS = [NoiseDistribution(), NoiseDistribution(3.0), NoiseDistribution(30.0)]
 BOUNDS = [
     (-np.inf, np.inf),
     (1.0, np.inf),

@@ -6,7 +6,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from declip import Intervals
 from declip.lowrank import LowRank
-from declip.solvers import revived, start_model, start_scale
+from declip.solvers import restart_dead_factors, start_model, start_scale
 
 INITS = ["random", "svd"]
 SHAPE = (30, 20)
@@ -150,7 +150,7 @@ def revived_model(P):
     rng = np.random.default_rng(0)
     intervals = Intervals.from_table(rng.normal(size=(12, 8)))
     model = LowRank(P, rng.normal(size=(8, P.shape[1])))
-    return model, revived(model, intervals, rng)
+    return model, restart_dead_factors(model, intervals, rng)
 
 
 def test_factors_that_are_there_are_left_as_they_are():

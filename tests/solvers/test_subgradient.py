@@ -183,7 +183,7 @@ def test_the_history_starts_with_the_objective_of_the_start(limits):
 def test_the_returned_iterate_is_the_best_and_has_the_objective_reported(limits):
     intervals, start = table(6, limits), random_start(6)
     states = []
-    # Steps of 1.5 overshoot now and then.
+    # RoundingGrid of 1.5 overshoot now and then.
     found = subgradient_descent(
         *(intervals, start, limits, 0.2, 0.8),
         first_step=1.5,

@@ -66,7 +66,7 @@ def test_the_first_step_is_a_proximal_gradient_step(tobit):
     rng = np.random.default_rng(0)
     start = LowRank(*(rng.standard_normal((n, 4)) for n in intervals.shape))
     G = gradient(intervals, start, scale)
-    expected = shrunk(start.block() - (G.exact + G.open).toarray(), alpha)
+    expected = shrunk(start.block() - (G.exact + G.censored).toarray(), alpha)
     found = solve("proximal", intervals, alpha, start, scale=scale, max_iter=1)
     assert found.history[1] < found.history[0]  # so that the step itself is returned
     # An SVD of a matrix of norm 20 by numpy on both sides.
@@ -79,7 +79,7 @@ def test_a_proximal_step_finds_nothing_to_improve(share):
     found = solve("proximal", intervals, alpha, tol=1e-10, max_iter=20000)
     X = found.model.block()
     G = gradient(intervals, found.model)
-    step = shrunk(X - (G.exact + G.open).toarray(), alpha) - X
+    step = shrunk(X - (G.exact + G.censored).toarray(), alpha) - X
     # A step lowers the objective by at least |step|^2 / 2, which the gap, 1e-10 F, bounds.
     assert found.converged
     assert np.linalg.norm(step) <= np.sqrt(2e-10 * found.history[-1])
@@ -175,7 +175,7 @@ def test_no_perturbation_of_the_solution_beats_its_certificate(tobit, solver):
         proof = certificate(intervals, found.model, alpha, found.scale)
         X, bound = found.model.block(), proof.objective - proof.gap
         G = gradient(intervals, found.model, found.scale)
-        downhill = -(G.exact + G.open).toarray()
+        downhill = -(G.exact + G.censored).toarray()
         values = [
             cell_losses(intervals, Z, found.scale) + alpha * np.linalg.norm(Z, "nuc")
             for size in (1e-6, 1e-3, 0.1, 1.0)

@@ -20,7 +20,7 @@ from declip.svd import shrink
 
 def huber(cells: Intervals, X: LowRank, delta: float) -> Gradient:
     """Return the loss and its gradient with respect to X."""
-    squared = gradient(cells, X)  # its data are the distances r, exact and open cells apart
+    squared = gradient(cells, X)  # its data are the distances r, exact and censored cells apart
     loss, parts = 0.0, []
     for part in (squared.exact, squared.open):
         r = np.abs(part.data)

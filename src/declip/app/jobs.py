@@ -72,7 +72,7 @@ class Job:
             "exact": cells.n_exact,
             "above": int((side.upper == float("inf")).sum()),
             "below": int((side.lower == float("-inf")).sum()),
-            "open": cells.n_open,
+            "open": cells.n_censored,
             "missing": cells.shape[0] * cells.shape[1] - len(cells),
         }
         proposal = declip.detect_limits(cells)

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from declip.blocks.parts import Move, Part, Terms
+from declip.blocks.parts import Move, ObjectiveTerms, Part
 from declip.blocks.running import Runner
 from declip.blocks.state import State
 from declip.blocks.table import DamagedBlockError, whole_file
@@ -141,7 +141,7 @@ class Checkpoint:
         return State(
             rows=handles["rows"],
             columns=handles["columns"],
-            terms=Terms(**content["terms"]),
+            terms=ObjectiveTerms(**content["terms"]),
             value=content["value"],
             history=content["history"],
             moves=(moves[0], moves[1]),

@@ -19,14 +19,14 @@ from threadpoolctl import threadpool_limits
 
 from declip.blocks import parts
 from declip.blocks.checkpoint import Checkpoint
-from declip.blocks.parts import Move, Part, Stats, Terms
+from declip.blocks.parts import Move, ObjectiveTerms, Part, Stats
 from declip.blocks.running import Runner, WorkersReplacedError, tree
 from declip.blocks.state import State
 from declip.blocks.table import BlockTable
 from declip.lowrank import LowRank
 from declip.objective import Penalised
 from declip.solvers.als import SETTLED_SWEEPS, settling_unit
-from declip.solvers.noise import OpenCells, em_scale
+from declip.solvers.noise import CensoredSums, em_scale
 from declip.svd import maps_of_roots, root
 
 __all__ = ["Descent", "Fitted", "Progress", "minimise_blocks", "shard_spans"]
@@ -62,7 +62,7 @@ class Fitted:
     ----------
     rows, columns : list
         Handles of the parts of the factors.
-    terms : Terms
+    terms : ObjectiveTerms
         What was minimised, with mean and noise scale.
     singular_values : ndarray
         Of P Q^T.
@@ -72,7 +72,7 @@ class Fitted:
 
     rows: list[Any]
     columns: list[Any]
-    terms: Terms
+    terms: ObjectiveTerms
     singular_values: NDArray
     history: NDArray[np.float64]
     converged: bool
@@ -107,8 +107,8 @@ class _Swept(NamedTuple):
         return sum(s.loss for s in self.by_rows)
 
     @property
-    def open(self) -> OpenCells:
-        return _sum_open([s.open for s in self.by_rows])
+    def censored(self) -> CensoredSums:
+        return _sum_censored([s.censored for s in self.by_rows])
 
     def roots(self) -> tuple[NDArray, NDArray]:
         """Return roots of P^T P and Q^T Q, made up of those of the parts."""
@@ -136,29 +136,29 @@ class Descent:
     def __post_init__(self) -> None:
         self.spans = shard_spans(self.table.cut_shape[1], self.rank + 1, self.table.dtype)
 
-    def penalty(self, terms: Terms, norms: float, offset_squares: float) -> float:
+    def penalty(self, terms: ObjectiveTerms, norms: float, offset_squares: float) -> float:
         """Return the penalty from the squared norms of factors and offsets."""
         strength = terms.alpha if terms.alpha_bias is None else terms.alpha_bias
         return 0.5 * (terms.alpha * norms + strength * offset_squares)
 
-    def objective(self, terms: Terms, loss: float, penalty: float) -> float:
+    def objective(self, terms: ObjectiveTerms, loss: float, penalty: float) -> float:
         """Return the objective from the loss of all cells and the penalty."""
         return Penalised(terms.scale, self.table.n_exact)(loss, penalty)
 
-    def value(self, swept: _Swept, terms: Terms) -> float:
+    def value(self, swept: _Swept, terms: ObjectiveTerms) -> float:
         """Return the objective of parts as they are."""
         norms = sum(float((R * R).sum()) for R in swept.roots())
         return self.objective(
             terms, swept.loss, self.penalty(terms, norms, float(swept.offsets()[1].sum()))
         )
 
-    def start(self, terms: Terms, rng: np.random.Generator) -> State:
+    def start(self, terms: ObjectiveTerms, rng: np.random.Generator) -> State:
         """Return the start of a fit in memory."""
         summary = self.table.summary
         mean, spread, largest = summary.values(terms.clipped)
         level = 0.0 if terms.bias else summary.level(terms.clipped, mean, spread)
         rows, columns = self._random_parts(level, spread or abs(mean) or 1.0, terms.bias, rng)
-        tobit = terms.clipped == "tobit" and self.table.n_open > 0
+        tobit = terms.clipped == "tobit" and self.table.n_censored > 0
         terms = replace(
             terms,
             mean=mean if terms.bias else 0.0,
@@ -227,7 +227,7 @@ class Descent:
         """Return the block near which the columns of a shard are solved for."""
         return s * len(self.table.blocks) // len(self.spans)
 
-    def _sweep_shard(self, rows: list[Any], shard: Any, s: int, terms: Terms) -> Any:
+    def _sweep_shard(self, rows: list[Any], shard: Any, s: int, terms: ObjectiveTerms) -> Any:
         """Return a handle of the columns of a shard after a Newton step."""
         submit, blocks = self.runner.submit, self.table.blocks
         span, home = self.spans[s], self.home(s)
@@ -246,7 +246,7 @@ class Descent:
         return submit(parts.advance_columns, shard, step, effect, near=home)
 
     def _sweep_rows(
-        self, rows: list[Any], columns: list[Any], terms: Terms, to_the_end: bool = False
+        self, rows: list[Any], columns: list[Any], terms: ObjectiveTerms, to_the_end: bool = False
     ) -> _Swept:
         submit = self.runner.submit
         swept = [
@@ -292,12 +292,14 @@ class Descent:
             settled=state.settled + 1 if quiet else 0,
         )
 
-    def _fit_scale(self, swept: _Swept, terms: Terms, penalty: float) -> tuple[float, float]:
-        def at(scale: float) -> OpenCells:
+    def _fit_scale(
+        self, swept: _Swept, terms: ObjectiveTerms, penalty: float
+    ) -> tuple[float, float]:
+        def at(scale: float) -> CensoredSums:
             if scale == terms.scale:
-                return swept.open
+                return swept.censored
             there = replace(terms, scale=scale)
-            return _sum_open(
+            return _sum_censored(
                 self.runner.values(
                     [
                         self.runner.submit(
@@ -351,7 +353,7 @@ class Descent:
 
 def minimise_blocks(
     table: BlockTable,
-    terms: Terms,
+    terms: ObjectiveTerms,
     rank: int,
     rng: np.random.Generator,
     runner: Runner,
@@ -367,7 +369,7 @@ def minimise_blocks(
     ----------
     table : BlockTable
         The observed cells.
-    terms : Terms
+    terms : ObjectiveTerms
         Penalty, treatment of clipped cells, threads of a task.
     rank : int
         Number of factors.
@@ -429,7 +431,9 @@ def shard_spans(n_cols: int, width: int, dtype: np.dtype) -> list[tuple[int, int
     return [(int(a), int(b)) for a, b in pairwise(edges)]
 
 
-def _model(table: BlockTable, rows: list[Part], columns: list[Part], terms: Terms) -> LowRank:
+def _model(
+    table: BlockTable, rows: list[Part], columns: list[Part], terms: ObjectiveTerms
+) -> LowRank:
     A, B = (np.concatenate([part.now for part in side]) for side in (rows, columns))
     model = terms.model(A, B)
     return model.T if table.transposed else model
@@ -439,5 +443,5 @@ def _joint_root(stats: list[Stats]) -> NDArray:
     return reduce(lambda left, right: root(np.vstack([left, right])), (s.root for s in stats))
 
 
-def _sum_open(cells: list[OpenCells]) -> OpenCells:
-    return OpenCells(sum(c.loss for c in cells), sum(c.squares for c in cells))
+def _sum_censored(cells: list[CensoredSums]) -> CensoredSums:
+    return CensoredSums(sum(c.loss for c in cells), sum(c.squares for c in cells))

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from declip.blocks.descent import Progress, minimise_blocks
-from declip.blocks.parts import Terms
+from declip.blocks.parts import ObjectiveTerms
 from declip.blocks.running import Here
 from declip.blocks.table import BlockTable
 from declip.solvers import Solution
@@ -25,7 +25,7 @@ def check_blocks(table: BlockTable) -> None:
 
 def fit_here(
     table: BlockTable,
-    terms: Terms,
+    terms: ObjectiveTerms,
     rank: int,
     rng: np.random.Generator,
     max_iter: int,

@@ -4,9 +4,9 @@ Every function takes and returns plain values, so that it can run anywhere, and 
 A sweep over the columns is a Newton step that all blocks take part in (see `newton_sums`):
 
 - H and g of every column are summed over the blocks, and the step d = -H^-1 g is solved for;
-- the blocks tell what steps of a few lengths do to their open cells. The losses have a curvature
-  of at most 1, so that besides these lengths there is one, s / (s + r) with the slope -s and r =
-  sum (1 - curvature) dx^2, that lowers the objective for certain: by at least half the slope.
+- the blocks tell what steps of a few lengths do to their censored cells. The losses have a
+  curvature of at most 1, so that besides these lengths there is one, s / (s + r) with the slope -s
+  and r = sum (1 - curvature) dx^2, that lowers the objective: by at least half the slope.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ from declip import kernels
 from declip.blocks.running import fold
 from declip.blocks.table import Block
 from declip.lowrank import LowRank
-from declip.solvers.als import half_sweep, ridge_of, solve_rows
-from declip.solvers.noise import OpenCells, open_cells
+from declip.solvers.als import ridge_of, solve_rows, update_rows
+from declip.solvers.noise import CensoredSums, censored_cells
 from declip.svd import root
 
 __all__ = [
     "LENGTHS",
     "Move",
+    "ObjectiveTerms",
     "Part",
     "Start",
     "Stats",
-    "Terms",
     "add",
     "advance_columns",
     "begin",
@@ -54,7 +54,7 @@ LENGTHS = np.array([1.0, 0.5, 0.25])
 
 
 @dataclass(frozen=True)
-class Terms:
+class ObjectiveTerms:
     """What is minimised: the objective, but for the cells."""
 
     alpha: float
@@ -110,7 +110,7 @@ class Stats(NamedTuple):
     offset_sum: float
     offset_squares: float
     loss: float = 0.0
-    open: OpenCells = OpenCells(0.0, 0.0)
+    censored: CensoredSums = CensoredSums(0.0, 0.0)
 
 
 class Step(NamedTuple):
@@ -162,12 +162,12 @@ def column_sums(
     rows: Sequence[Start],
     columns: Start,
     span: tuple[int, int],
-    terms: Terms,
+    terms: ObjectiveTerms,
 ) -> NDArray:
     """Return what some blocks add to the Newton step of the columns of a shard."""
 
     def of(b: int) -> NDArray:
-        design, offset = terms.model(rows[b].ahead, columns.ahead).T.seen_from_rows()
+        design, offset = terms.model(rows[b].ahead, columns.ahead).T.design()
         return kernels.newton_sums(
             *(blocks[b].by_col(*span, terms.clipped), columns.ahead, design, offset),
             scale=terms.scale,
@@ -177,7 +177,7 @@ def column_sums(
     return fold(_add, of, len(blocks))
 
 
-def column_step(sums: NDArray, columns: Start, terms: Terms) -> Step:
+def column_step(sums: NDArray, columns: Start, terms: ObjectiveTerms) -> Step:
     """Return the Newton step of the columns of a shard."""
     ridge = ridge_of(terms.model(columns.ahead, columns.ahead), terms.alpha, terms.alpha_bias)
     return Step(*kernels.newton_solve(sums, columns.ahead, ridge, threads=terms.threads))
@@ -189,14 +189,14 @@ def column_trial(
     columns: Start,
     step: Step,
     span: tuple[int, int],
-    terms: Terms,
+    terms: ObjectiveTerms,
 ) -> NDArray:
-    """Return what the step does to the open cells of some blocks."""
+    """Return what the step does to the censored cells of some blocks."""
 
     def of(b: int) -> NDArray:
-        if blocks[b].n_open == 0 or terms.clipped == "missing":
+        if blocks[b].n_censored == 0 or terms.clipped == "missing":
             return np.zeros((len(step.d), 3 + len(LENGTHS)))
-        design, offset = terms.model(rows[b].ahead, columns.ahead).T.seen_from_rows()
+        design, offset = terms.model(rows[b].ahead, columns.ahead).T.design()
         return kernels.step_trial(
             *(blocks[b].by_col(*span, terms.clipped), columns.ahead, step.d, design, offset),
             LENGTHS,
@@ -209,10 +209,12 @@ def column_trial(
 
 def advance_columns(columns: Start, step: Step, trial: NDArray) -> Part:
     """Take the step of each column at the length that lowers its objective most."""
-    slope, (open_slope, curved, squares) = step.slope, trial[:, :3].T
-    # Without the open cells the objective is (slope - open_slope) t + (-slope - curved) t^2 / 2.
+    slope, (censored_slope, curved, squares) = step.slope, trial[:, :3].T
+    # Without censored cells: (slope - censored_slope) t + (-slope - curved) t^2 / 2.
     changes = [
-        (slope - open_slope) * t + 0.5 * np.maximum(-slope - curved, 0.0) * t * t + trial[:, 3 + i]
+        (slope - censored_slope) * t
+        + 0.5 * np.maximum(-slope - curved, 0.0) * t * t
+        + trial[:, 3 + i]
         for i, t in enumerate(LENGTHS)
     ]
     with np.errstate(invalid="ignore"):
@@ -225,7 +227,11 @@ def advance_columns(columns: Start, step: Step, trial: NDArray) -> Part:
 
 
 def sweep_rows(
-    block: Block, rows: Start, shards: Sequence[Part], terms: Terms, to_the_end: bool = False
+    block: Block,
+    rows: Start,
+    shards: Sequence[Part],
+    terms: ObjectiveTerms,
+    to_the_end: bool = False,
 ) -> tuple[Part, Stats]:
     """Lower the objective of the rows of a block (to the end: to rounding), columns fixed."""
     model = terms.model(rows.ahead, _joined(shards))
@@ -236,27 +242,31 @@ def sweep_rows(
         )
         loss = _loss(side, model, terms)
     else:
-        model, loss = half_sweep(
+        model, loss = update_rows(
             side, model, terms.alpha, terms.alpha_bias, terms.scale, threads=terms.threads
         )
     part = Part(model.A, rows.now)
-    seen = _open_cells(side, model, terms) if terms.scale > 0 else OpenCells(0.0, 0.0)
-    return part, stats(part, terms)._replace(loss=loss, open=seen)
+    seen = _censored_cells(side, model, terms) if terms.scale > 0 else CensoredSums(0.0, 0.0)
+    return part, stats(part, terms)._replace(loss=loss, censored=seen)
 
 
-def starting_stats(block: Block, rows: Part, shards: Sequence[Part], terms: Terms) -> Stats:
+def starting_stats(
+    block: Block, rows: Part, shards: Sequence[Part], terms: ObjectiveTerms
+) -> Stats:
     """Return the stats of a block as it is."""
     model, side = terms.model(rows.now, _joined(shards)), block.by_row(terms.clipped)
     return stats(rows, terms)._replace(loss=_loss(side, model, terms))
 
 
-def loss_at_scale(block: Block, rows: Part, shards: Sequence[Part], terms: Terms) -> OpenCells:
-    """Return the open cells of a block at another noise scale."""
+def loss_at_scale(
+    block: Block, rows: Part, shards: Sequence[Part], terms: ObjectiveTerms
+) -> CensoredSums:
+    """Return the censored cells of a block at another noise scale."""
     model = terms.model(rows.now, _joined(shards))
-    return _open_cells(block.by_row(terms.clipped), model, terms)
+    return _censored_cells(block.by_row(terms.clipped), model, terms)
 
 
-def stats(part: Part, terms: Terms) -> Stats:
+def stats(part: Part, terms: ObjectiveTerms) -> Stats:
     """Return what the driver has to know of a part."""
     k = part.now.shape[1] - terms.bias
     offsets = part.now[:, -1].astype(np.float64) if terms.bias else np.zeros(1)
@@ -288,13 +298,13 @@ def _joined(shards: Sequence[Part]) -> NDArray:
     return shards[0].now if len(shards) == 1 else np.concatenate([s.now for s in shards])
 
 
-def _loss(side: kernels.Side, model: LowRank, terms: Terms) -> float:
-    design, offset = model.seen_from_rows()
+def _loss(side: kernels.Side, model: LowRank, terms: ObjectiveTerms) -> float:
+    design, offset = model.design()
     return kernels.residuals(
         side, model.A, design, offset, scale=terms.scale, threads=terms.threads
     )[0]
 
 
-def _open_cells(side: Any, model: LowRank, terms: Terms) -> OpenCells:
-    x = model.predict(side.open_rows(), side.open_idx, terms.threads)
-    return open_cells(x, side.lower, side.upper, terms.scale, terms.threads)
+def _censored_cells(side: Any, model: LowRank, terms: ObjectiveTerms) -> CensoredSums:
+    x = model.predict(side.censored_rows(), side.censored_idx, terms.threads)
+    return censored_cells(x, side.lower, side.upper, terms.scale, terms.threads)

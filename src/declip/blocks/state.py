@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from declip.blocks.parts import Move, Terms
+from declip.blocks.parts import Move, ObjectiveTerms
 
 __all__ = ["State"]
 
@@ -16,7 +16,7 @@ class State:
 
     rows: list[Any]
     columns: list[Any]
-    terms: Terms
+    terms: ObjectiveTerms
     value: float
     history: list[float]
     moves: tuple[Move, Move] = (Move(), Move())

@@ -17,18 +17,18 @@ _DISTINCT = 1024  # different limits that are all kept; of more, as many quantil
 
 @dataclass(frozen=True)
 class Summary:
-    """Sizes of the values of exact cells, of open cells at their limit, and the limits themselves.
+    """Sizes of the values of exact cells, of censored cells at their limit, and the limits.
 
     Attributes
     ----------
-    exact, open : list of float
+    exact, censored : list of float
         Count, mean, sum of squared deviations from it, and largest size.
     ceilings, floors : list of [float, float]
         Limits of cells at a ceiling, and at a floor, with their counts.
     """
 
     exact: list[float] = field(default_factory=lambda: [0, 0.0, 0.0, 0.0])
-    open: list[float] = field(default_factory=lambda: [0, 0.0, 0.0, 0.0])
+    censored: list[float] = field(default_factory=lambda: [0, 0.0, 0.0, 0.0])
     ceilings: list[list[float]] = field(default_factory=list)
     floors: list[list[float]] = field(default_factory=list)
 
@@ -48,7 +48,7 @@ class Summary:
         parts = list(parts)
         return cls(
             _merged([p.exact for p in parts]),
-            _merged([p.open for p in parts]),
+            _merged([p.censored for p in parts]),
             _gathered([p.ceilings for p in parts]),
             _gathered([p.floors for p in parts]),
         )
@@ -56,7 +56,7 @@ class Summary:
     def values(self, clipped: str) -> tuple[float, float, float]:
         """Return mean, standard deviation and largest size of the values that count."""
         n, mean, squares, largest = (
-            self.exact if clipped == "missing" else _merged([self.exact, self.open])
+            self.exact if clipped == "missing" else _merged([self.exact, self.censored])
         )
         return mean, float(np.sqrt(squares / n)), largest
 

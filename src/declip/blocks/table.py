@@ -40,7 +40,8 @@ FORMAT = 1
 MANIFEST = "manifest.json"
 PAGE = 1 << 20
 _ALIGN = 64
-_NAMES = ("exact_ptr", "exact_idx", "value", "open_ptr", "open_idx", "lower", "upper")
+_NAMES_OF_0_1 = {"n_open": "n_censored", "open": "censored"}
+_NAMES = ("exact_ptr", "exact_idx", "value", "censored_ptr", "censored_idx", "lower", "upper")
 
 
 class DamagedBlockError(ValueError):
@@ -57,8 +58,8 @@ class Block:
         The file.
     first, last : int
         Rows of the table that it holds, the last excluded.
-    n_cols, n_exact, n_open : int
-        Columns, exact and open cells.
+    n_cols, n_exact, n_censored : int
+        Columns, exact and censored cells.
     dtype : str
         Type of the bounds.
     pages : tuple of int
@@ -70,7 +71,7 @@ class Block:
     last: int
     n_cols: int
     n_exact: int
-    n_open: int
+    n_censored: int
     dtype: str
     pages: tuple[int, ...] = ()
 
@@ -84,10 +85,10 @@ class Block:
         real = np.dtype(self.dtype)
         arrays, end = [], 0
         for n in (self.n_rows, self.n_cols):
-            exact, open_ = self.n_exact, self.n_open
+            exact, censored = self.n_exact, self.n_censored
             for kind, length in (
                 *((np.int64, n + 1), (np.int32, exact), (real, exact)),
-                *((np.int64, n + 1), (np.int32, open_), (real, open_), (real, open_)),
+                *((np.int64, n + 1), (np.int32, censored), (real, censored), (real, censored)),
             ):
                 begin = -(-end // _ALIGN) * _ALIGN
                 arrays.append((np.dtype(kind), length, begin))
@@ -196,8 +197,8 @@ class BlockTable:
             folder,
             tuple(content["shape"]),
             content["transposed"],
-            tuple(_block(folder, entry) for entry in content["blocks"]),
-            Summary(**content["summary"]),
+            tuple(_block(folder, _renamed(entry)) for entry in content["blocks"]),
+            Summary(**_renamed(content["summary"])),
         )
 
     def save(self) -> None:
@@ -240,13 +241,13 @@ class BlockTable:
         return sum(b.n_exact for b in self.blocks)
 
     @property
-    def n_open(self) -> int:
+    def n_censored(self) -> int:
         """Number of cells known only by an interval."""
-        return sum(b.n_open for b in self.blocks)
+        return sum(b.n_censored for b in self.blocks)
 
     def __len__(self) -> int:
         """Return the number of observed cells."""
-        return self.n_exact + self.n_open
+        return self.n_exact + self.n_censored
 
     def __repr__(self) -> str:
         return (
@@ -279,36 +280,41 @@ def _digest(content: dict[str, Any]) -> str:
     return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
 
 
+def _renamed(entry: dict[str, Any]) -> dict[str, Any]:
+    """Return an entry that version 0.1 may have written, with the names of today."""
+    return {_NAMES_OF_0_1.get(name, name): value for name, value in entry.items()}
+
+
 def _block(folder: Path, entry: dict[str, Any]) -> Block:
     return Block(**(entry | {"path": str(folder / entry["path"]), "pages": tuple(entry["pages"])}))
 
 
 def stretch(cells: Cells, first: int, last: int) -> Cells:
     """Return rows first to last of the cells, without a copy of the cells."""
-    exact, open_ = (
-        slice(int(ptr[first]), int(ptr[last])) for ptr in (cells.exact_ptr, cells.open_ptr)
+    exact, censored = (
+        slice(int(ptr[first]), int(ptr[last])) for ptr in (cells.exact_ptr, cells.censored_ptr)
     )
     return Cells(
         cells.exact_ptr[first : last + 1] - exact.start,
         cells.exact_idx[exact],
         cells.value[exact],
-        cells.open_ptr[first : last + 1] - open_.start,
-        cells.open_idx[open_],
-        cells.lower[open_],
-        cells.upper[open_],
+        cells.censored_ptr[first : last + 1] - censored.start,
+        cells.censored_idx[censored],
+        cells.lower[censored],
+        cells.upper[censored],
     )
 
 
 def _treated(cells: Cells, clipped: str) -> Cells:
     """Return the cells as `Intervals.treat` would count them, exact ones untouched.
 
-    An open cell with equal bounds costs what an exact one does, so that "value" moves no cell.
+    An censored cell with equal bounds costs what an exact one does, so that "value" moves no cell.
     """
     if clipped in ("hinge", "tobit") or len(cells.lower) == 0:
         return cells
     exact = cells.exact_ptr, cells.exact_idx, cells.value
     if clipped == "missing":
-        none = cells.open_idx[:0], cells.lower[:0], cells.upper[:0]
-        return Cells(*exact, np.zeros_like(cells.open_ptr), *none)
+        none = cells.censored_idx[:0], cells.lower[:0], cells.upper[:0]
+        return Cells(*exact, np.zeros_like(cells.censored_ptr), *none)
     value = face_value(cells.lower, cells.upper)
-    return Cells(*exact, cells.open_ptr, cells.open_idx, value, value)
+    return Cells(*exact, cells.censored_ptr, cells.censored_idx, value, value)

@@ -52,7 +52,7 @@ def write_block(folder: Path, number: int, cells: Intervals, first: int) -> tupl
         first + cells.shape[0],
         cells.shape[1],
         cells.n_exact,
-        cells.n_open,
+        cells.n_censored,
         cells.dtype.str,
     )
     layout, _ = block.layout()
@@ -89,7 +89,7 @@ def write_intervals(
     transposed = cells.shape[1] > cells.shape[0]
     cut = cells.T if transposed else cells
     side = cut.by_row
-    edges = block_edges(side.exact_ptr + side.open_ptr, n_blocks)
+    edges = block_edges(side.exact_ptr + side.censored_ptr, n_blocks)
     written = (
         write_block(
             folder, b, Intervals((last - first, cut.shape[1]), stretch(side, first, last)), first

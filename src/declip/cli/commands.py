@@ -214,7 +214,9 @@ def check(
         "proposed": {"ceiling": proposal.ceiling, "floor": proposal.floor},
         "warnings": screen.notes,
     }
-    looked = "Looking for limits beside those that are marked:" if table.intervals.n_open else ""
+    looked = (
+        "Looking for limits beside those that are marked:" if table.intervals.n_censored else ""
+    )
     parts = [str(diagnosis), "\n".join(filter(None, [looked, str(proposal)]))]
     screen.result("\n\n".join(parts), without_nan(facts))
 

@@ -146,7 +146,7 @@ class Coverage:
 def _count(
     side: Cells, axis: str, n_cells: int, component: NDArray, labels: NDArray | None
 ) -> AxisCounts:
-    rows, n = side.open_rows(), side.n_rows
+    rows, n = side.censored_rows(), side.n_rows
     above, below = np.isposinf(side.upper), np.isneginf(side.lower)
     high, low, ranged = (
         np.bincount(rows[kind], minlength=n) for kind in (above, below, ~(above | below))

@@ -133,8 +133,10 @@ class Diagnosis:
             return columns
         found, by_row = self.fit.determination, counts.axis == "row"
         where = self.fit.rows if by_row else self.fit.cols
-        n_open = np.bincount(where, minlength=len(counts))
-        mean_sd = np.bincount(where, self.fit.sd, len(counts)) / np.where(n_open, n_open, np.nan)
+        n_censored = np.bincount(where, minlength=len(counts))
+        mean_sd = np.bincount(where, self.fit.sd, len(counts)) / np.where(
+            n_censored, n_censored, np.nan
+        )
         return columns | {
             "smallest_eigenvalue": found.row_eigenvalues if by_row else found.col_eigenvalues,
             "determined": found.rows if by_row else found.cols,
@@ -143,7 +145,7 @@ class Diagnosis:
 
     def _cells(self) -> dict[str, NDArray]:
         side = self.intervals.by_row
-        rows, cols = side.open_rows(), side.open_idx
+        rows, cols = side.censored_rows(), side.censored_idx
         columns = {
             "row": _names(self.intervals.row_labels, rows),
             "column": _names(self.intervals.col_labels, cols),

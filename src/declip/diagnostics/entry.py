@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from declip.diagnostics.coverage import Coverage
 from declip.diagnostics.diagnosis import Diagnosis
 from declip.diagnostics.fitted import check_fit
-from declip.diagnostics.grams import open_cells
+from declip.diagnostics.grams import censored_cells
 from declip.diagnostics.limits import limit_concerns, table_limits
 from declip.diagnostics.parts import Matrix
 from declip.diagnostics.tangent import NEGLIGIBLE, Tangent
@@ -185,7 +185,7 @@ def _theory(
         matrix = truth
     found = _svd(matrix)
     if limits is None:
-        cells = open_cells(intervals.by_row, intervals.shape[1])
+        cells = censored_cells(intervals.by_row, intervals.shape[1])
         hidden = Hidden(cells, np.zeros(cells.nnz, bool))
     else:
         hidden = hidden_cells(matrix, limits)

@@ -94,7 +94,7 @@ def check_fit(
     limits = table_limits(intervals, estimator.ceiling, estimator.floor)
     penalty = estimator._row_penalty()
     side = intervals.by_row
-    rows, cols = side.open_rows(), side.open_idx
+    rows, cols = side.censored_rows(), side.censored_idx
     with threadpool_limits(limits=1, user_api="blas"):
         ridge = _ridge(model.rank, model.bias, **penalty)
         uncertainty = measure_uncertainty(treated, model, ridge, scale, threads)

@@ -16,7 +16,7 @@ from declip import kernels
 from declip.intervals import Cells
 from declip.validation import check_memory
 
-__all__ = ["exact_cells", "extreme_eigenvalues", "freedom", "leverage", "open_cells"]
+__all__ = ["censored_cells", "exact_cells", "extreme_eigenvalues", "freedom", "leverage"]
 
 _BLOCK = 1 << 22  # numbers in the matrices of a block of rows
 
@@ -26,9 +26,9 @@ def exact_cells(side: Cells, n_cols: int) -> sparse.csr_array:
     return _ones(side.exact_idx, side.exact_ptr, (side.n_rows, n_cols))
 
 
-def open_cells(side: Cells, n_cols: int) -> sparse.csr_array:
-    """Return the open cells of a table by rows, each with the weight 1."""
-    return _ones(side.open_idx, side.open_ptr, (side.n_rows, n_cols))
+def censored_cells(side: Cells, n_cols: int) -> sparse.csr_array:
+    """Return the censored cells of a table by rows, each with the weight 1."""
+    return _ones(side.censored_idx, side.censored_ptr, (side.n_rows, n_cols))
 
 
 def _ones(idx: NDArray, ptr: NDArray, shape: tuple[int, int]) -> sparse.csr_array:

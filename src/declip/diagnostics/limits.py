@@ -68,7 +68,7 @@ def table_limits(intervals: Intervals, ceiling: Any, floor: Any) -> Limits | Non
 
 def _limits_seen(intervals: Intervals) -> Limits | None:
     side, n_cols = intervals.by_col, intervals.shape[1]
-    cols = side.open_rows()
+    cols = side.censored_rows()
     ends = []
     for bound, none in ((side.upper, -np.inf), (side.lower, np.inf)):
         at = np.isneginf(side.lower) if none < 0 else np.isposinf(side.upper)
@@ -188,7 +188,7 @@ def _nearly(intervals: Intervals, limits: Limits) -> Iterator[Concern]:
         limit = cells_of(getattr(limits, name), intervals.shape, rows, cols)
         close = np.abs(side.value - limit) <= _CLOSE * np.maximum(np.abs(limit), np.abs(side.value))
         close &= np.isfinite(limit) & (side.value != limit)
-        if close.sum() >= max(_FEW, _RARE * intervals.n_open):
+        if close.sum() >= max(_FEW, _RARE * intervals.n_censored):
             which = np.unique(cols[close])
             yield Concern(
                 "nearly at the limit",

@@ -59,7 +59,7 @@ def _shares(intervals: Intervals) -> tuple[NDArray[np.float64], tuple[int, int]]
     shape = -(-n_rows // tile[0]), -(-n_cols // tile[1])
     side = intervals.by_row
     above = np.isposinf(side.upper)
-    rows, cols = side.open_rows(), side.open_idx
+    rows, cols = side.censored_rows(), side.censored_idx
     kinds = [
         (side.exact_rows(), side.exact_idx),
         (rows[above], cols[above]),

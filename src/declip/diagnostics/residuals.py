@@ -26,7 +26,7 @@ class ResidualChecks:
     Attributes
     ----------
     predicted : ndarray
-        The low-rank estimate of each clipped cell, in the order of the open cells by row.
+        The low-rank estimate of each clipped cell, in the order of the censored cells by row.
     restored : ndarray
         Its restored value, as `transform` gives it: the expected one given its interval.
     short : ndarray
@@ -76,7 +76,7 @@ def check_residuals(
         Threads.
     """
     side = intervals.by_row
-    x = model.predict(side.open_rows(), side.open_idx, threads).astype(np.float64)
+    x = model.predict(side.censored_rows(), side.censored_idx, threads).astype(np.float64)
     short = np.abs(interval_loss(x, side.lower, side.upper).gradient)
     shift = interval_loss(x, side.lower, side.upper, scale=scale).gradient
     ratio, n_near = _near_the_limits(intervals, model, sigma, limits, threads)

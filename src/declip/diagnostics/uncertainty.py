@@ -79,7 +79,7 @@ def measure_uncertainty(
 
 
 def _side(intervals: Intervals, model: LowRank, ridge: NDArray) -> _Side:
-    design = model.seen_from_rows()[0].astype(np.float64)
+    design = model.design()[0].astype(np.float64)
     # Without a penalty, what is not determined is very uncertain, and not infinitely so.
     least = 1e-10 * float(np.mean(design**2)) or np.finfo(np.float64).tiny
     exact = exact_cells(intervals.by_row, intervals.shape[1])

@@ -22,7 +22,7 @@ from threadpoolctl import threadpool_limits
 from declip import kernels, persistence
 from declip.intervals import Intervals
 from declip.lowrank import LowRank
-from declip.solvers import NO_BOOKMARK, Bookmark, Solution, solve_rows
+from declip.solvers import NO_RESUME_POINT, ResumePoint, Solution, solve_rows
 from declip.validation import (
     check_cells,
     check_memory,
@@ -70,7 +70,7 @@ class CompletionEstimator(
     on_interrupt: str = "raise"
 
     def _solve(self, intervals: Intervals, **watched: Any) -> Solution:
-        """Fit the cells; ``watched`` is for the solver: ``on_sweep`` and ``bookmark``."""
+        """Fit the cells; ``watched`` is for the solver: ``on_sweep`` and ``resume_point``."""
         raise NotImplementedError
 
     def _most_sweeps(self) -> int:
@@ -162,16 +162,16 @@ class CompletionEstimator(
         treated = self._check_fittable(intervals)
         context = self._init_callback_context(max_subtasks=self._most_sweeps())
         context.call_on_fit_task_begin(estimator=self, X=X, y=y)
-        bookmark, reporter = self._bookmark(treated), _SweepReporter(self, context, X, y)
+        resume_point, reporter = self._resume_point(treated), _SweepReporter(self, context, X, y)
         # BLAS works on small factors here; its threads would only spin beside ours.
         with threadpool_limits(limits=1, user_api="blas"):
-            solution = self._solve_or_keep(treated, reporter, bookmark)
+            solution = self._solve_or_keep(treated, reporter, resume_point)
             fitted = self._fitted(solution) | self._certify(treated, solution)
         self._check_finite(fitted["objective_"], *(fitted.get(name, 0.0) for name in _FACTORS))
         if reporter.interrupted:
             fitted["converged_"] = False
         else:
-            bookmark.done()
+            resume_point.done()
         context.call_on_fit_task_end(
             estimator=self, X=X, y=y, reconstruction_attributes=lambda: fitted
         )
@@ -180,11 +180,11 @@ class CompletionEstimator(
         return fitted
 
     def _solve_or_keep(
-        self, intervals: Intervals, reporter: _SweepReporter, bookmark: Bookmark
+        self, intervals: Intervals, reporter: _SweepReporter, resume_point: ResumePoint
     ) -> Solution:
         """Fit the cells; after Ctrl-C, if that was asked for, return what the last sweep left."""
         try:
-            return self._solve(intervals, on_sweep=reporter, bookmark=bookmark)
+            return self._solve(intervals, on_sweep=reporter, resume_point=resume_point)
         except KeyboardInterrupt:
             if reporter.last is None:
                 raise
@@ -200,10 +200,10 @@ class CompletionEstimator(
         """Return the state after a sweep as it will not change any more."""
         return state
 
-    def _bookmark(self, intervals: Intervals) -> Bookmark:
+    def _resume_point(self, intervals: Intervals) -> ResumePoint:
         """Return where the state of this fit is kept, with one that was left there."""
         if self.checkpoint is None:
-            return NO_BOOKMARK
+            return NO_RESUME_POINT
         begun = {n: v for n, v in self.get_params(deep=False).items() if n not in _NO_MATTER}
         if begun.get("warm_start"):
             begun |= {n: v for n, v in vars(self).items() if n.endswith("_")}
@@ -231,14 +231,14 @@ class CompletionEstimator(
         treated = intervals.treat(self.clipped)
         if treated.n_exact == 0:
             check_some_exact(treated.by_row.lower, treated.by_row.upper, len(intervals))
-        if intervals.n_open == 0 and not (self.ceiling is None and self.floor is None):
+        if intervals.n_censored == 0 and not (self.ceiling is None and self.floor is None):
             warn_nothing_clipped(self.ceiling is not None, self.floor is not None)
         for axis, side, labels in (
             ("row", treated.by_row, treated.row_labels),
             ("column", treated.by_col, treated.col_labels),
         ):
-            exact, open_ = np.diff(side.exact_ptr), np.diff(side.open_ptr)
-            warn_about_coverage(axis, exact, exact + open_, self._rank_to_fit(), labels)
+            exact, censored = np.diff(side.exact_ptr), np.diff(side.censored_ptr)
+            warn_about_coverage(axis, exact, exact + censored, self._rank_to_fit(), labels)
         return treated
 
     def _read(self, X: Any, *, reset: bool) -> Intervals:
@@ -317,7 +317,7 @@ class CompletionEstimator(
         table = model.block()
         table = table.astype(np.result_type(table, side.value), copy=False)
         table[side.exact_rows(), side.exact_idx] = side.value
-        cells = side.open_rows(), side.open_idx
+        cells = side.censored_rows(), side.censored_idx
         # x - loss'(x): the nearest point of the interval (hinge), the mean of the censored normal
         # (Tobit)
         shift = kernels.interval_loss(table[cells], side.lower, side.upper, scale=self.scale_)

@@ -415,7 +415,7 @@ class BayesCMC(CompletionEstimator):
         side = intervals.by_row
         table = model.block().astype(intervals.dtype)
         table[side.exact_rows(), side.exact_idx] = side.value
-        rows, cols = side.open_rows(), side.open_idx
+        rows, cols = side.censored_rows(), side.censored_idx
         threads = effective_n_jobs(self.n_jobs)
         table[rows, cols] = model.expected(rows, cols, side.lower, side.upper, threads)
         return table

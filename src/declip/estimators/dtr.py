@@ -13,7 +13,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from declip.estimators.base import SHARED_CONSTRAINTS, CompletionEstimator, spectrum
 from declip.intervals import Intervals
 from declip.solvers import Limits, Solution, constant_model, subgradient_descent
-from declip.svd import worked_on_densely
+from declip.svd import fits_dense
 from declip.validation import check_memory, limits_of_all_cells
 
 __all__ = ["DTrCMC"]
@@ -48,7 +48,7 @@ class DTrCMC(CompletionEstimator):
         Singular triplets of X and of Clip(X) to keep; needed for tables too large to be held
         densely.
     max_iter : int, default=1000
-        Steps at most.
+        RoundingGrid at most.
     tol : float, default=1e-6
         It counts as converged if the last ten steps lowered the objective by at most this share.
     n_jobs : int or None, default=None
@@ -134,7 +134,7 @@ class DTrCMC(CompletionEstimator):
         self.on_interrupt = on_interrupt
 
     def _check_shape(self, shape: tuple[int, int]) -> None:
-        if not worked_on_densely(shape):
+        if not fits_dense(shape):
             rank = min(self.max_rank or min(shape), *shape)
             check_memory((sum(shape), rank), np.float32, "DTrCMC", "set a lower max_rank.")
 

@@ -12,13 +12,13 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from declip.blocks.fitting import check_blocks, fit_here
-from declip.blocks.parts import Terms
+from declip.blocks.parts import ObjectiveTerms
 from declip.blocks.table import BlockTable
 from declip.estimators.base import SHARED_CONSTRAINTS, CompletionEstimator
 from declip.intervals import CLIPPED_MODES, Intervals
 from declip.lowrank import LowRank
 from declip.objective import certificate
-from declip.solvers import Solution, minimise, revived, start_model, start_scale
+from declip.solvers import Solution, minimise, restart_dead_factors, start_model, start_scale
 from declip.validation import check_memory, check_rank
 
 __all__ = ["FroCMC"]
@@ -231,11 +231,11 @@ class FroCMC(CompletionEstimator):
             )
         return intervals
 
-    def _terms(self) -> Terms:
+    def _terms(self) -> ObjectiveTerms:
         """Return what is minimised over blocks."""
         alphas = float(self.alpha), None if self.alpha_bias is None else float(self.alpha_bias)
         threads = effective_n_jobs(self.n_jobs)
-        return Terms(*alphas, bool(self.bias), self.clipped, threads=threads)
+        return ObjectiveTerms(*alphas, bool(self.bias), self.clipped, threads=threads)
 
     def _rng(self) -> np.random.Generator:
         seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
@@ -260,12 +260,12 @@ class FroCMC(CompletionEstimator):
     def _start(self, intervals: Intervals) -> tuple[LowRank, float]:
         """Return the start and the scale to begin with."""
         rank = int(self.n_components)
-        tobit = self.clipped == "tobit" and intervals.n_open > 0
+        tobit = self.clipped == "tobit" and intervals.n_censored > 0
         rng = self._rng()
         if self.warm_start and hasattr(self, "row_factors_"):
             model = self._model()
             if (model.shape, model.rank, model.bias) == (intervals.shape, rank, self.bias):
-                start = revived(model.astype(intervals.dtype), intervals, rng)
+                start = restart_dead_factors(model.astype(intervals.dtype), intervals, rng)
                 scale = self.scale_ if tobit else 0.0
                 return start, scale or tobit * start_scale(intervals)
         start = start_model(intervals, rank, self.bias, self.init, rng)

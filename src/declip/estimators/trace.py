@@ -159,7 +159,7 @@ class TrCMC(CompletionEstimator):
         return proximal(intervals, start, self.alpha, first_alpha=first, **how)
 
     def _start(self, intervals: Intervals) -> tuple[LowRank, float]:
-        tobit = self.clipped == "tobit" and intervals.n_open > 0
+        tobit = self.clipped == "tobit" and intervals.n_censored > 0
         scale = start_scale(intervals) if tobit else 0.0
         if self.warm_start and hasattr(self, "row_factors_"):
             model = self._model()
@@ -236,7 +236,7 @@ def _penalties(
     if alphas is not None:
         return np.sort(np.atleast_1d(np.asarray(alphas, np.float64)))[::-1]
     scale = 0.0
-    if clipped == "tobit" and intervals.n_open:
+    if clipped == "tobit" and intervals.n_censored:
         scale = scale_at_zero(intervals, start_scale(intervals))
     top = largest_alpha(intervals, scale)
     return top * np.geomspace(1.0, ratio, n_alphas)

@@ -127,7 +127,7 @@ def _row_header(form: TableFormat, taken: dict[str, Any]) -> str:
 def _wide_columns(values: Any, decimal: str) -> list[pl.Series]:
     if isinstance(values, Intervals):
         lower, upper = values.to_bounds()
-        if values.n_open == 0:
+        if values.n_censored == 0:
             return [_column(column) for column in lower.T]
         return [
             cells_as_text(low, high, decimal) for low, high in zip(lower.T, upper.T, strict=True)
@@ -174,7 +174,7 @@ def _long_cells(values: Any, decimal: str) -> tuple[NDArray, NDArray, pl.Series]
         return (
             rows,
             cols,
-            _column(lower) if values.n_open == 0 else cells_as_text(lower, upper, decimal),
+            _column(lower) if values.n_censored == 0 else cells_as_text(lower, upper, decimal),
         )
     if sparse.issparse(values):
         return values.row, values.col, _column(values.data)

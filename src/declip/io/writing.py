@@ -161,7 +161,7 @@ def _write_npz(content: Content, path: Path, form: TableFormat, like: TableFile 
 
 def _npz_cells(values: Any) -> dict[str, NDArray]:
     if isinstance(values, Intervals):
-        if values.n_open:
+        if values.n_censored:
             return dict(zip(("lower", "upper"), values.to_bounds(), strict=True))
         rows, cols, lower, _ = values.triplets()
         return {"rows": rows, "cols": cols, "values": lower, "shape": np.array(values.shape)}
@@ -174,7 +174,7 @@ def _npz_cells(values: Any) -> dict[str, NDArray]:
 def _write_market(content: Content, path: Path, form: TableFormat, like: TableFile | None) -> None:
     values = content.values
     if isinstance(values, Intervals):
-        if values.n_open:
+        if values.n_censored:
             raise ValueError("a MatrixMarket file has no room for limits: use another kind")
         rows, cols, cells, _ = values.triplets()
         values = sparse.coo_array((cells, (rows, cols)), shape=values.shape)

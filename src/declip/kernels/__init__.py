@@ -1,10 +1,10 @@
 """Compiled loops over cells, and nothing else.
 
 A *side* is the table seen by rows (or, transposed, by columns): for each row its exact cells, then
-its open cells, which are known only by an interval. Every loop is written once and serves both
-sides. ``scale`` chooses the loss of an open cell: 0 is half the squared distance to the interval, a
-positive number is the censored Gaussian (Tobit) likelihood with that standard deviation, times its
-square.
+its censored cells, which are known only by an interval. Every loop is written once and serves both
+sides. ``scale`` chooses the loss of a censored cell: 0 is half the squared distance to the
+interval, a positive number the censored Gaussian (Tobit) likelihood with that standard deviation,
+times its square.
 """
 
 from __future__ import annotations
@@ -21,7 +21,6 @@ __all__ = [
     "Side",
     "current_isa",
     "draw_rows",
-    "half_sweep",
     "interval_loss",
     "isa_names",
     "newton_solve",
@@ -31,6 +30,7 @@ __all__ = [
     "step_trial",
     "total_loss",
     "truncated_normals",
+    "update_rows",
     "use_isa",
 ]
 
@@ -51,9 +51,9 @@ class Side(Protocol):
     @property
     def value(self) -> Floats: ...  # noqa: D102
     @property
-    def open_ptr(self) -> NDArray[np.int64]: ...  # noqa: D102
+    def censored_ptr(self) -> NDArray[np.int64]: ...  # noqa: D102
     @property
-    def open_idx(self) -> NDArray[np.int32]: ...  # noqa: D102
+    def censored_idx(self) -> NDArray[np.int32]: ...  # noqa: D102
     @property
     def lower(self) -> Floats: ...  # noqa: D102
     @property
@@ -73,14 +73,14 @@ def _arrays(side: Side) -> tuple[NDArray, ...]:
         side.exact_ptr,
         side.exact_idx,
         side.value,
-        side.open_ptr,
-        side.open_idx,
+        side.censored_ptr,
+        side.censored_idx,
         side.lower,
         side.upper,
     )
 
 
-def half_sweep(
+def update_rows(
     side: Side,
     own: Floats,
     other: Floats,
@@ -109,7 +109,7 @@ def half_sweep(
     float
         The loss of all cells after the sweep, without the ridge.
     """
-    return _kernels.half_sweep(
+    return _kernels.update_rows(
         *(*_arrays(side), own, other, offset, ridge, scale, inner_steps, cg_steps),
         *(inner_tol, half, threads),
     )
@@ -124,10 +124,10 @@ def residuals(
     scale: float = 0.0,
     threads: int = 1,
 ) -> tuple[float, Floats, Floats]:
-    """Return the loss of all cells and its gradient at the exact and at the open cells."""
-    exact, open_ = np.empty_like(side.value), np.empty_like(side.lower)
-    loss = _kernels.residuals(*_arrays(side), own, other, offset, scale, exact, open_, threads)
-    return loss, exact, open_
+    """Return the loss of all cells and its gradient at the exact and at the censored cells."""
+    exact, censored = np.empty_like(side.value), np.empty_like(side.lower)
+    loss = _kernels.residuals(*_arrays(side), own, other, offset, scale, exact, censored, threads)
+    return loss, exact, censored
 
 
 def total_loss(
@@ -189,9 +189,9 @@ def step_trial(
     scale: float = 0.0,
     threads: int = 1,
 ) -> NDArray[np.float64]:
-    """Return what a step of every row does to its open cells in a block.
+    """Return what a step of every row does to its censored cells in a block.
 
-    For row i, with ``dx = other[j] @ step[i]``, over its open cells: ``sum(gradient * dx)``,
+    For row i, with ``dx = other[j] @ step[i]``, over its censored cells: ``sum(gradient * dx)``,
     ``sum(curvature * dx**2)``, ``sum(dx**2)``, and for each of the ``lengths`` t the change of the
     loss from ``own[i]`` to ``own[i] + t * step[i]``.
     """
@@ -247,19 +247,19 @@ def draw_rows(
     same_stream: bool = False,
     threads: int = 1,
 ) -> NDArray[np.float64]:
-    """Draw the open cells and the factors of every row, in place, with ``other`` fixed.
+    """Draw the censored cells and the factors of every row, in place, with ``other`` fixed.
 
     The cells of row i are ``other[j] @ own[i] + offset[j]`` plus normal noise of precision
     ``precision[0][i] * precision[1][j]``, times the weight of the cell if there are weights: those
-    of Student t noise with ``df`` degrees of freedom, which are drawn anew. Open cells are drawn
-    with the factors of their row integrated out.
+    of Student t noise with ``df`` degrees of freedom, which are drawn anew. Censored cells are
+    drawn with the factors of their row integrated out.
 
     Parameters
     ----------
     side : Side
         The cells, of float64.
     z : ndarray
-        Values of the open cells; overwritten.
+        Values of the censored cells; overwritten.
     own, other, offset : ndarray
         Factors of this side (overwritten) and of the other, and the offsets of the latter.
     prior : (matrix, vector)
@@ -269,7 +269,7 @@ def draw_rows(
     key : (int, int)
         Seed and number of the sweep: with the number of the row they fix what is drawn.
     weights : (ndarray, ndarray), optional
-        Weights of the exact and of the open cells; overwritten.
+        Weights of the exact and of the censored cells; overwritten.
     df : float
         Degrees of freedom, with ``weights``.
     same_stream : bool

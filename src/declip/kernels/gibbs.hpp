@@ -1,4 +1,4 @@
-// One half of a Gibbs sweep: with the other side's factors q_j fixed, draw the open cells z_j of a row with its own
+// One half of a Gibbs sweep: with the other side's factors q_j fixed, draw the censored cells z_j of a row with its own
 // factors p integrated out, then p itself, from
 //
 //   z_j = q_j p + o_j + N(0, 1 / w_j),   p ~ N(prior),   w_j = own precision * other precision_j * weight_j
@@ -64,9 +64,9 @@ struct RowDraw {
             const int32_t j = cells.exact_idx[c];
             add(factor(j), cells.value[c] - problem.offset[j], precision(j, problem.exact_weight, c));
         }
-        for (int64_t c = cells.open_ptr[i]; c < cells.open_ptr[i + 1]; ++c) {
-            const int32_t j = cells.open_idx[c];
-            add(factor(j), problem.z[c] - problem.offset[j], precision(j, problem.open_weight, c));
+        for (int64_t c = cells.censored_ptr[i]; c < cells.censored_ptr[i + 1]; ++c) {
+            const int32_t j = cells.censored_idx[c];
+            add(factor(j), problem.z[c] - problem.offset[j], precision(j, problem.censored_weight, c));
         }
         flush();
         if (!cholesky(w.H.get(), 0.0, w.U.get(), w.inv.get(), ld)) return false;
@@ -74,10 +74,10 @@ struct RowDraw {
         return true;
     }
 
-    void draw_open_cells() {
-        for (int64_t c = cells.open_ptr[i]; c < cells.open_ptr[i + 1]; ++c) {
-            const int32_t j = cells.open_idx[c];
-            const double weight = precision(j, problem.open_weight, c), offset = problem.offset[j];
+    void draw_censored_cells() {
+        for (int64_t c = cells.censored_ptr[i]; c < cells.censored_ptr[i + 1]; ++c) {
+            const int32_t j = cells.censored_idx[c];
+            const double weight = precision(j, problem.censored_weight, c), offset = problem.offset[j];
             std::memcpy(w.r.get(), factor(j), sizeof(double) * ld);
             forward_solve(w.U.get(), w.inv.get(), w.r.get(), w.y.get(), ld);
             const double h = weight * dot(w.y.get(), w.y.get(), ld), without = larger(1 - h, 1e-12);
@@ -111,8 +111,8 @@ struct RowDraw {
         double sum = 0;
         for (int64_t c = cells.exact_ptr[i]; c < cells.exact_ptr[i + 1]; ++c)
             sum += cell_square(cells.exact_idx[c], cells.value[c], problem.exact_weight, c);
-        for (int64_t c = cells.open_ptr[i]; c < cells.open_ptr[i + 1]; ++c)
-            sum += cell_square(cells.open_idx[c], problem.z[c], problem.open_weight, c);
+        for (int64_t c = cells.censored_ptr[i]; c < cells.censored_ptr[i + 1]; ++c)
+            sum += cell_square(cells.censored_idx[c], problem.z[c], problem.censored_weight, c);
         return sum;
     }
 };
@@ -128,7 +128,7 @@ inline double draw_rows(const DrawProblem& problem, const CellsView<double>& cel
             ++failed;
             continue;
         }
-        row.draw_open_cells();
+        row.draw_censored_cells();
         row.draw_factors(problem.own + i * problem.k);
         problem.squares[i] = row.squares();
     }

@@ -3,13 +3,13 @@
 
 #include <cstdint>
 
-// The cells of one row: exact ones with a value, open ones with an interval.
+// The cells of one row: exact ones with a value, censored ones with an interval.
 template <class T>
 struct RowCells {
-    int64_t exact_begin, n_exact, open_begin, n_open;
+    int64_t exact_begin, n_exact, censored_begin, n_censored;
     const int32_t* exact_idx;
     const T* value;
-    const int32_t* open_idx;
+    const int32_t* censored_idx;
     const T* lower;
     const T* upper;
 };
@@ -21,8 +21,8 @@ struct CellsView {
     const int64_t* exact_ptr;
     const int32_t* exact_idx;
     const T* value;
-    const int64_t* open_ptr;
-    const int32_t* open_idx;
+    const int64_t* censored_ptr;
+    const int32_t* censored_idx;
     const T* lower;
     const T* upper;
 };
@@ -57,7 +57,7 @@ struct Kernels {
     void (*narrow)(const T* row, int ld, uint16_t* out);  // null where the processor has no half precision
     RowWorker* (*sweep_worker)(const Problem<T>&, const CellsView<T>&, T* own);
     double (*residual_rows)(const Problem<T>&, const CellsView<T>&, const T* own, int k, int64_t begin,
-                            int64_t end, T* exact_out, T* open_out);
+                            int64_t end, T* exact_out, T* censored_out);
     // A Newton step in parts (see partial.hpp).
     double (*newton_sums)(const Problem<T>&, const CellsView<T>&, const T* own, int64_t begin, int64_t end, T* out);
     double (*step_trial)(const Problem<T>&, const CellsView<T>&, const T* own, const T* step, const double* lengths,
@@ -79,9 +79,9 @@ struct DrawProblem {
     uint64_t seed, sweep;
     bool same_stream;  // every row draws the same random numbers
     double* own;
-    double* z;             // the open cells
+    double* z;             // the censored cells
     double* exact_weight;  // or null: Gaussian noise
-    double* open_weight;
+    double* censored_weight;
     double* squares;  // out: weighted squared residuals of each row over the other side's variance
 };
 

@@ -78,20 +78,20 @@ template <class T>
 std::vector<int64_t> chunks_of(const CellsView<T>& v, int k) {
     const int64_t row_work = 1 + k / 4;  // the solve of a row, counted in cells
     return chunk_ends(v.n_rows, kChunkWork,
-                      [&](int64_t i) { return v.exact_ptr[i] + v.open_ptr[i] + i * row_work; });
+                      [&](int64_t i) { return v.exact_ptr[i] + v.censored_ptr[i] + i * row_work; });
 }
 
 template <class T>
-CellsView<T> view(In<int64_t> exact_ptr, In<int32_t> exact_idx, In<T> value, In<int64_t> open_ptr,
-                  In<int32_t> open_idx, In<T> lower, In<T> upper) {
+CellsView<T> view(In<int64_t> exact_ptr, In<int32_t> exact_idx, In<T> value, In<int64_t> censored_ptr,
+                  In<int32_t> censored_idx, In<T> lower, In<T> upper) {
     const int64_t n = static_cast<int64_t>(exact_ptr.shape(0)) - 1;
-    require(n >= 0 && open_ptr.shape(0) == exact_ptr.shape(0), "row pointers disagree");
+    require(n >= 0 && censored_ptr.shape(0) == exact_ptr.shape(0), "row pointers disagree");
     require(exact_idx.shape(0) == value.shape(0) && exact_ptr.data()[n] == static_cast<int64_t>(value.shape(0)),
             "exact cells disagree with their pointers");
-    require(open_idx.shape(0) == lower.shape(0) && lower.shape(0) == upper.shape(0) &&
-                open_ptr.data()[n] == static_cast<int64_t>(lower.shape(0)),
-            "open cells disagree with their pointers");
-    return {n, exact_ptr.data(), exact_idx.data(), value.data(), open_ptr.data(), open_idx.data(),
+    require(censored_idx.shape(0) == lower.shape(0) && lower.shape(0) == upper.shape(0) &&
+                censored_ptr.data()[n] == static_cast<int64_t>(lower.shape(0)),
+            "censored cells disagree with their pointers");
+    return {n, exact_ptr.data(), exact_idx.data(), value.data(), censored_ptr.data(), censored_idx.data(),
             lower.data(), upper.data()};
 }
 
@@ -140,11 +140,11 @@ const T* unless_constant(In<T> offset) {
 }
 
 template <class T>
-double half_sweep(In<int64_t> exact_ptr, In<int32_t> exact_idx, In<T> value, In<int64_t> open_ptr,
-                  In<int32_t> open_idx, In<T> lower, In<T> upper, OutMatrix<T> own, Matrix<T> other,
+double update_rows(In<int64_t> exact_ptr, In<int32_t> exact_idx, In<T> value, In<int64_t> censored_ptr,
+                  In<int32_t> censored_idx, In<T> lower, In<T> upper, OutMatrix<T> own, Matrix<T> other,
                   In<T> offset, In<T> ridge, double scale, int inner_steps, int cg_steps, double inner_tol, bool half,
                   int threads) {
-    const CellsView<T> cells = view<T>(exact_ptr, exact_idx, value, open_ptr, open_idx, lower, upper);
+    const CellsView<T> cells = view<T>(exact_ptr, exact_idx, value, censored_ptr, censored_idx, lower, upper);
     const int k = static_cast<int>(other.shape(1));
     require(static_cast<int64_t>(own.shape(0)) == cells.n_rows && static_cast<int>(own.shape(1)) == k &&
                 static_cast<int>(ridge.shape(0)) == k && offset.shape(0) == other.shape(0),
@@ -171,15 +171,15 @@ Problem<T> at_these_factors(const Padded<T>& padded, In<T> offset, int ld, int k
 }
 
 template <class T>
-double residuals(In<int64_t> exact_ptr, In<int32_t> exact_idx, In<T> value, In<int64_t> open_ptr,
-                 In<int32_t> open_idx, In<T> lower, In<T> upper, Matrix<T> own, Matrix<T> other,
-                 In<T> offset, double scale, Out<T> exact_out, Out<T> open_out, int threads) {
-    const CellsView<T> cells = view<T>(exact_ptr, exact_idx, value, open_ptr, open_idx, lower, upper);
+double residuals(In<int64_t> exact_ptr, In<int32_t> exact_idx, In<T> value, In<int64_t> censored_ptr,
+                 In<int32_t> censored_idx, In<T> lower, In<T> upper, Matrix<T> own, Matrix<T> other,
+                 In<T> offset, double scale, Out<T> exact_out, Out<T> censored_out, int threads) {
+    const CellsView<T> cells = view<T>(exact_ptr, exact_idx, value, censored_ptr, censored_idx, lower, upper);
     const int k = static_cast<int>(other.shape(1));
-    const bool loss_only = exact_out.shape(0) + open_out.shape(0) == 0;
+    const bool loss_only = exact_out.shape(0) + censored_out.shape(0) == 0;
     require(static_cast<int64_t>(own.shape(0)) == cells.n_rows && static_cast<int>(own.shape(1)) == k &&
                 offset.shape(0) == other.shape(0) &&
-                ((exact_out.shape(0) == value.shape(0) && open_out.shape(0) == lower.shape(0)) || loss_only),
+                ((exact_out.shape(0) == value.shape(0) && censored_out.shape(0) == lower.shape(0)) || loss_only),
             "factor shapes disagree");
     const nb::gil_scoped_release release;
     const int ld = kernels<T>().padded(k);
@@ -187,16 +187,16 @@ double residuals(In<int64_t> exact_ptr, In<int32_t> exact_idx, In<T> value, In<i
     const Problem<T> problem = at_these_factors(padded, offset, ld, k, scale);
     return over_chunks(chunks_of(cells, k), threads, [&](int64_t begin, int64_t end) {
         return kernels<T>().residual_rows(problem, cells, own.data(), k, begin, end,
-                                          loss_only ? nullptr : exact_out.data(), loss_only ? nullptr : open_out.data());
+                                          loss_only ? nullptr : exact_out.data(), loss_only ? nullptr : censored_out.data());
     });
 }
 
 // The sums of a Newton step over the cells of one block: upper triangle of H, then g, for each row.
 template <class T>
-void newton_sums(In<int64_t> exact_ptr, In<int32_t> exact_idx, In<T> value, In<int64_t> open_ptr, In<int32_t> open_idx,
+void newton_sums(In<int64_t> exact_ptr, In<int32_t> exact_idx, In<T> value, In<int64_t> censored_ptr, In<int32_t> censored_idx,
                  In<T> lower, In<T> upper, Matrix<T> own, Matrix<T> other, In<T> offset, double scale, OutMatrix<T> out,
                  int threads) {
-    const CellsView<T> cells = view<T>(exact_ptr, exact_idx, value, open_ptr, open_idx, lower, upper);
+    const CellsView<T> cells = view<T>(exact_ptr, exact_idx, value, censored_ptr, censored_idx, lower, upper);
     const int k = static_cast<int>(other.shape(1));
     require(static_cast<int64_t>(own.shape(0)) == cells.n_rows && static_cast<int>(own.shape(1)) == k &&
                 offset.shape(0) == other.shape(0) && out.shape(0) == own.shape(0) &&
@@ -212,10 +212,10 @@ void newton_sums(In<int64_t> exact_ptr, In<int32_t> exact_idx, In<T> value, In<i
 }
 
 template <class T>
-void step_trial(In<int64_t> exact_ptr, In<int32_t> exact_idx, In<T> value, In<int64_t> open_ptr, In<int32_t> open_idx,
+void step_trial(In<int64_t> exact_ptr, In<int32_t> exact_idx, In<T> value, In<int64_t> censored_ptr, In<int32_t> censored_idx,
                 In<T> lower, In<T> upper, Matrix<T> own, Matrix<T> step, Matrix<T> other, In<T> offset, double scale,
                 In<double> lengths, OutMatrix<double> out, int threads) {
-    const CellsView<T> cells = view<T>(exact_ptr, exact_idx, value, open_ptr, open_idx, lower, upper);
+    const CellsView<T> cells = view<T>(exact_ptr, exact_idx, value, censored_ptr, censored_idx, lower, upper);
     const int k = static_cast<int>(other.shape(1));
     require(static_cast<int64_t>(own.shape(0)) == cells.n_rows && static_cast<int>(own.shape(1)) == k &&
                 step.shape(0) == own.shape(0) && static_cast<int>(step.shape(1)) == k &&
@@ -299,13 +299,13 @@ std::vector<double> padded_square(Matrix<double> A, int ld) {
     return out;
 }
 
-double draw_rows(In<int64_t> exact_ptr, In<int32_t> exact_idx, In<double> value, In<int64_t> open_ptr,
-                 In<int32_t> open_idx, In<double> lower, In<double> upper, Out<double> z, Out<double> exact_weight,
-                 Out<double> open_weight, OutMatrix<double> own, Matrix<double> other, In<double> offset,
+double draw_rows(In<int64_t> exact_ptr, In<int32_t> exact_idx, In<double> value, In<int64_t> censored_ptr,
+                 In<int32_t> censored_idx, In<double> lower, In<double> upper, Out<double> z, Out<double> exact_weight,
+                 Out<double> censored_weight, OutMatrix<double> own, Matrix<double> other, In<double> offset,
                  Matrix<double> prior_precision, In<double> prior_information, In<double> own_precision,
                  In<double> other_precision, double df, uint64_t seed, uint64_t sweep, bool same_stream,
                  Out<double> squares, int threads) {
-    const CellsView<double> cells = view<double>(exact_ptr, exact_idx, value, open_ptr, open_idx, lower, upper);
+    const CellsView<double> cells = view<double>(exact_ptr, exact_idx, value, censored_ptr, censored_idx, lower, upper);
     const size_t n = own.shape(0), m = other.shape(0), k = own.shape(1);
     require(static_cast<int64_t>(n) == cells.n_rows && other.shape(1) == k && prior_precision.shape(0) == k &&
                 prior_precision.shape(1) == k && prior_information.shape(0) == k,
@@ -314,7 +314,7 @@ double draw_rows(In<int64_t> exact_ptr, In<int32_t> exact_idx, In<double> value,
                 squares.shape(0) == n && z.shape(0) == lower.shape(0),
             "shapes disagree");
     const bool weighted = df > 0;
-    require(!weighted || (exact_weight.shape(0) == value.shape(0) && open_weight.shape(0) == lower.shape(0)),
+    require(!weighted || (exact_weight.shape(0) == value.shape(0) && censored_weight.shape(0) == lower.shape(0)),
             "weights disagree with the cells");
     const nb::gil_scoped_release release;
     const int ld = kernels<double>().padded(static_cast<int>(k));
@@ -325,7 +325,7 @@ double draw_rows(In<int64_t> exact_ptr, In<int32_t> exact_idx, In<double> value,
     const DrawProblem problem{padded.other.get(), offset.data(), own_precision.data(), other_precision.data(),
                               precision.data(), information.data(), ld, static_cast<int>(k), df, seed, sweep,
                               same_stream, own.data(), z.data(), weighted ? exact_weight.data() : nullptr,
-                              weighted ? open_weight.data() : nullptr, squares.data()};
+                              weighted ? censored_weight.data() : nullptr, squares.data()};
     return over_chunks(chunks_of(cells, static_cast<int>(k)), threads, [&](int64_t begin, int64_t end) {
         return current_isa->draw_rows(problem, cells, begin, end);
     });
@@ -362,18 +362,18 @@ auto as_is(const char* name) { return nb::arg(name).noconvert(); }
 template <class T>
 void define(nb::module_& m) {
     using namespace declip;
-    m.def("half_sweep", &half_sweep<T>, as_is("exact_ptr"), as_is("exact_idx"), as_is("value"),
-          as_is("open_ptr"), as_is("open_idx"), as_is("lower"), as_is("upper"), as_is("own"), as_is("other"),
+    m.def("update_rows", &update_rows<T>, as_is("exact_ptr"), as_is("exact_idx"), as_is("value"),
+          as_is("censored_ptr"), as_is("censored_idx"), as_is("lower"), as_is("upper"), as_is("own"), as_is("other"),
           as_is("offset"), as_is("ridge"), nb::arg("scale"), nb::arg("inner_steps"), nb::arg("cg_steps"),
           nb::arg("inner_tol"), nb::arg("half"), nb::arg("threads"));
     m.def("residuals", &residuals<T>, as_is("exact_ptr"), as_is("exact_idx"), as_is("value"),
-          as_is("open_ptr"), as_is("open_idx"), as_is("lower"), as_is("upper"), as_is("own"), as_is("other"),
-          as_is("offset"), nb::arg("scale"), as_is("exact_out"), as_is("open_out"), nb::arg("threads"));
-    m.def("newton_sums", &newton_sums<T>, as_is("exact_ptr"), as_is("exact_idx"), as_is("value"), as_is("open_ptr"),
-          as_is("open_idx"), as_is("lower"), as_is("upper"), as_is("own"), as_is("other"), as_is("offset"),
+          as_is("censored_ptr"), as_is("censored_idx"), as_is("lower"), as_is("upper"), as_is("own"), as_is("other"),
+          as_is("offset"), nb::arg("scale"), as_is("exact_out"), as_is("censored_out"), nb::arg("threads"));
+    m.def("newton_sums", &newton_sums<T>, as_is("exact_ptr"), as_is("exact_idx"), as_is("value"), as_is("censored_ptr"),
+          as_is("censored_idx"), as_is("lower"), as_is("upper"), as_is("own"), as_is("other"), as_is("offset"),
           nb::arg("scale"), as_is("out"), nb::arg("threads"));
-    m.def("step_trial", &step_trial<T>, as_is("exact_ptr"), as_is("exact_idx"), as_is("value"), as_is("open_ptr"),
-          as_is("open_idx"), as_is("lower"), as_is("upper"), as_is("own"), as_is("step"), as_is("other"),
+    m.def("step_trial", &step_trial<T>, as_is("exact_ptr"), as_is("exact_idx"), as_is("value"), as_is("censored_ptr"),
+          as_is("censored_idx"), as_is("lower"), as_is("upper"), as_is("own"), as_is("step"), as_is("other"),
           as_is("offset"), nb::arg("scale"), as_is("lengths"), as_is("out"), nb::arg("threads"));
     m.def("newton_solve", &newton_solve<T>, as_is("sums"), as_is("own"), as_is("ridge"), as_is("step"), as_is("slope"),
           nb::arg("threads"));
@@ -387,8 +387,8 @@ NB_MODULE(_kernels, m) {
     define<double>(m);
     m.def("interval_loss", &interval_loss, as_is("x"), as_is("lower"), as_is("upper"), nb::arg("scale"),
           as_is("value"), as_is("gradient"), as_is("curvature"), nb::arg("threads"));
-    m.def("draw_rows", &draw_rows, as_is("exact_ptr"), as_is("exact_idx"), as_is("value"), as_is("open_ptr"),
-          as_is("open_idx"), as_is("lower"), as_is("upper"), as_is("z"), as_is("exact_weight"), as_is("open_weight"),
+    m.def("draw_rows", &draw_rows, as_is("exact_ptr"), as_is("exact_idx"), as_is("value"), as_is("censored_ptr"),
+          as_is("censored_idx"), as_is("lower"), as_is("upper"), as_is("z"), as_is("exact_weight"), as_is("censored_weight"),
           as_is("own"), as_is("other"), as_is("offset"), as_is("prior_precision"), as_is("prior_information"),
           as_is("own_precision"), as_is("other_precision"), nb::arg("df"), nb::arg("seed"), nb::arg("sweep"),
           nb::arg("same_stream"), as_is("squares"), nb::arg("threads"));

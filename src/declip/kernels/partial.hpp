@@ -3,7 +3,7 @@
 //
 //   H = sum over cells of curvature q q^T,   g = sum over cells of gradient q
 //
-// which are added up and solved once; then each block tells what the step does to its open cells.
+// which are added up and solved once; then each block tells what the step does to its censored cells.
 #pragma once
 
 #include "row.hpp"
@@ -50,11 +50,11 @@ class NewtonSums {
             gram(X, X, n, ld, H.get(), [] {});
         });
     }
-    void open_cells(const RowCells<T>& row) {
-        gathered.over(row.open_idx, row.n_open, [&](int64_t start, int n, const T* X) {
+    void censored_cells(const RowCells<T>& row) {
+        gathered.over(row.censored_idx, row.n_censored, [&](int64_t start, int n, const T* X) {
             dots(X, n, ld, p.get(), dotted.get());
             for (int c = 0; c < n; ++c) {
-                const double x = static_cast<double>(dotted[c]) + problem.offset[row.open_idx[start + c]];
+                const double x = static_cast<double>(dotted[c]) + problem.offset[row.censored_idx[start + c]];
                 const CellLoss cell = loss(x, row.lower[start + c], row.upper[start + c]);
                 slope[c] = static_cast<T>(cell.gradient);
                 const T curvature = static_cast<T>(cell.curvature);
@@ -77,13 +77,13 @@ class NewtonSums {
         H.clear();
         g.clear();
         exact_cells(cells);
-        open_cells(cells);
+        censored_cells(cells);
         for (int a = 0; a < k; out += k - a, ++a) std::memcpy(out, H.get() + static_cast<long>(a) * ld + a, sizeof(T) * (k - a));
         std::memcpy(out, g.get(), sizeof(T) * k);
     }
 };
 
-// What a step d does to the open cells of a row, with x' = q d the change of a cell:
+// What a step d does to the censored cells of a row, with x' = q d the change of a cell:
 // sum gradient x', sum curvature x'^2, sum x'^2, and the change of the loss at each of some lengths t of the step.
 template <class T, class Loss>
 class StepTrial {
@@ -100,11 +100,11 @@ class StepTrial {
         std::memcpy(p.get(), own, sizeof(T) * problem.k);
         std::memcpy(d.get(), step, sizeof(T) * problem.k);
         std::memset(out, 0, sizeof(double) * (3 + n_lengths));
-        gathered.over(row.open_idx, row.n_open, [&](int64_t start, int n, const T* X) {
+        gathered.over(row.censored_idx, row.n_censored, [&](int64_t start, int n, const T* X) {
             dots(X, n, problem.ld, p.get(), dotted.get());
             dots(X, n, problem.ld, d.get(), moved.get());
             for (int c = 0; c < n; ++c) {
-                const double x = static_cast<double>(dotted[c]) + problem.offset[row.open_idx[start + c]];
+                const double x = static_cast<double>(dotted[c]) + problem.offset[row.censored_idx[start + c]];
                 const double delta = moved[c], lower = row.lower[start + c], upper = row.upper[start + c];
                 const CellLoss cell = loss(x, lower, upper);
                 out[0] += cell.gradient * delta;

@@ -1,6 +1,6 @@
 // One row of a half-sweep: with the other side's factors q_j fixed, lower the convex function of p
 //
-//   F(p) = sum over exact cells of (q_j p + o_j - m_j)^2 / 2 + sum over open cells of loss(q_j p + o_j)
+//   F(p) = sum over exact cells of (q_j p + o_j - m_j)^2 / 2 + sum over censored cells of loss(q_j p + o_j)
 //          + sum over a of ridge_a p_a^2 / 2
 //
 // by Newton steps d with an exact line search, so that F never rises. Everything is kept as a step from
@@ -19,13 +19,13 @@ namespace {
 
 constexpr int kGather = 64;             // cells gathered at a time: 64 x 40 floats are 10 kB
 constexpr int64_t kKeptBytes = 1 << 19;  // factors of a row's cells kept for conjugate gradients, within the second cache
-constexpr int64_t kOpenBytes = 1 << 15;  // factors of its open cells kept for the next Newton step
+constexpr int64_t kOpenBytes = 1 << 15;  // factors of its censored cells kept for the next Newton step
 
 template <class T>
 inline RowCells<T> row_cells(const CellsView<T>& v, int64_t i) {
-    const int64_t e = v.exact_ptr[i], o = v.open_ptr[i];
-    return {e, v.exact_ptr[i + 1] - e, o, v.open_ptr[i + 1] - o, v.exact_idx + e, v.value + e,
-            v.open_idx + o, v.lower + o, v.upper + o};
+    const int64_t e = v.exact_ptr[i], o = v.censored_ptr[i];
+    return {e, v.exact_ptr[i + 1] - e, o, v.censored_ptr[i + 1] - o, v.exact_idx + e, v.value + e,
+            v.censored_idx + o, v.lower + o, v.upper + o};
 }
 
 template <class T>
@@ -74,10 +74,10 @@ class RowSolver {
     bool dense;          // H is formed and factored; else conjugate gradients
     bool complement;     // and most cells are exact
     int steps_left;
-    double objective, open_value;
-    Buffer<T> kept_own;  // factors of the open cells, one after the other, until the next step
-    const T *kept_exact, *kept_open;
-    Buffer<double> x, delta, slope, curvature, counted, next_slope, next_curvature;  // of the open cells
+    double objective, censored_value;
+    Buffer<T> kept_own;  // factors of the censored cells, one after the other, until the next step
+    const T *kept_exact, *kept_censored;
+    Buffer<double> x, delta, slope, curvature, counted, next_slope, next_curvature;  // of the censored cells
 
     // f(start, n, X) on blocks of cells, whose factors are the n rows of X.
     template <class F>
@@ -97,8 +97,8 @@ class RowSolver {
         over_blocks(row.exact_idx, row.n_exact, kept_exact, f);
     }
     template <class F>
-    void over_open(F f) {
-        over_blocks(row.open_idx, row.n_open, kept_open, f);
+    void over_censored(F f) {
+        over_blocks(row.censored_idx, row.n_censored, kept_censored, f);
     }
     const char* factor(int32_t j) const {  // the first byte of q_j, as it is stored
         const int64_t at = static_cast<int64_t>(j) * ld;
@@ -117,18 +117,18 @@ class RowSolver {
         }
     }
 
-    // Keep what will be read again: open cells always, exact ones by conjugate gradients. Long rows have no
+    // Keep what will be read again: censored cells always, exact ones by conjugate gradients. Long rows have no
     // room for that; their H costs less than gathering their cells again and again.
     void keep_factors() {
         const int64_t bytes = ld * static_cast<int64_t>(sizeof(T));
-        dense = problem->cg_steps == 0 || (row.n_exact + row.n_open) * bytes > kKeptBytes;
-        const int64_t n_exact = dense ? 0 : row.n_exact, n_open = !dense || row.n_open * bytes <= kOpenBytes ? row.n_open : 0;
+        dense = problem->cg_steps == 0 || (row.n_exact + row.n_censored) * bytes > kKeptBytes;
+        const int64_t n_exact = dense ? 0 : row.n_exact, n_censored = !dense || row.n_censored * bytes <= kOpenBytes ? row.n_censored : 0;
         Buffer<T>& kept = dense ? kept_own : scratch->kept;  // by conjugate gradients one row is solved at a time
-        if (kept.size() < n_open * ld) kept.resize(n_open * ld);
+        if (kept.size() < n_censored * ld) kept.resize(n_censored * ld);
         gather(row.exact_idx, n_exact, kept.get());
-        gather(row.open_idx, n_open, kept.get() + n_exact * ld);
+        gather(row.censored_idx, n_censored, kept.get() + n_exact * ld);
         kept_exact = n_exact > 0 ? kept.get() : nullptr;
-        kept_open = n_open > 0 ? kept.get() + n_exact * ld : nullptr;
+        kept_censored = n_censored > 0 ? kept.get() + n_exact * ld : nullptr;
     }
 
     // Fetches the factors of the exact cells from `next` on into the cache, a few at each call.
@@ -178,29 +178,29 @@ class RowSolver {
         });
     }
 
-    // out[c] = q_c v over the open cells.
-    void open_dots(const T* v, double* out) {
+    // out[c] = q_c v over the censored cells.
+    void censored_dots(const T* v, double* out) {
         T* const s = scratch->weight.get();
-        over_open([&](int64_t start, int n, const T* X) {
+        over_censored([&](int64_t start, int n, const T* X) {
             dots(X, n, ld, v, s);
             for (int c = 0; c < n; ++c) out[start + c] = s[c];
         });
     }
-    // out += sum over the open cells of weight(c) q_c.
+    // out += sum over the censored cells of weight(c) q_c.
     template <class F>
-    void add_open(F weight, T* out) {
+    void add_censored(F weight, T* out) {
         T* const s = scratch->weight.get();
-        over_open([&](int64_t start, int n, const T* X) {
+        over_censored([&](int64_t start, int n, const T* X) {
             for (int c = 0; c < n; ++c) s[c] = static_cast<T>(weight(start + c));
             combine(X, n, ld, s, out);
         });
     }
 
-    // The open cells at p + t d: their loss and its derivative in t. Slopes and curvatures are left in next_*.
-    double open_cells(double t, double& derivative) {
+    // The censored cells at p + t d: their loss and its derivative in t. Slopes and curvatures are left in next_*.
+    double censored_cells(double t, double& derivative) {
         double value = 0;
         derivative = 0;
-        for (int64_t c = 0; c < row.n_open; ++c) {
+        for (int64_t c = 0; c < row.n_censored; ++c) {
             const CellLoss cell = (*loss)(x[c] + t * delta[c], row.lower[c], row.upper[c]);
             value += cell.value;
             derivative += cell.gradient * delta[c];
@@ -209,15 +209,15 @@ class RowSolver {
         }
         return value;
     }
-    void accept_open_cells() {
+    void accept_censored_cells() {
         slope.swap(next_slope);
         curvature.swap(next_curvature);
     }
 
-    // H += sum over open cells of (curvature - counted) q q^T, where it changed.
+    // H += sum over censored cells of (curvature - counted) q q^T, where it changed.
     void update_curvature() {
         T *const Y = scratch->picked.get(), *const WY = scratch->weighted.get();
-        over_open([&](int64_t start, int n, const T* X) {
+        over_censored([&](int64_t start, int n, const T* X) {
             int m = 0;
             for (int c = 0; c < n; ++c) {
                 const T change = static_cast<T>(curvature[start + c] - counted[start + c]);
@@ -241,24 +241,24 @@ class RowSolver {
             dots(X, n, ld, v, s);
             combine(X, n, ld, s, out);
         });
-        over_open([&](int64_t start, int n, const T* X) {
+        over_censored([&](int64_t start, int n, const T* X) {
             dots(X, n, ld, v, s);
             for (int c = 0; c < n; ++c) s[c] *= static_cast<T>(curvature[start + c]);
             combine(X, n, ld, s, out);
         });
     }
 
-    // F along the line p + t d: quadratic but for the open cells, whose loss is kept apart.
+    // F along the line p + t d: quadratic but for the censored cells, whose loss is kept apart.
     struct Line {
-        double slope, quadratic, open_value;
+        double slope, quadratic, censored_value;
     };
     struct Trial {
-        double t, change, derivative, open_value;
+        double t, change, derivative, censored_value;
     };
     Trial try_step(const Line& line, double t) {
         double derivative;
-        const double value = open_cells(t, derivative);
-        return {t, line.slope * t + 0.5 * line.quadratic * t * t + (value - line.open_value),
+        const double value = censored_cells(t, derivative);
+        return {t, line.slope * t + 0.5 * line.quadratic * t * t + (value - line.censored_value),
                 line.slope + line.quadratic * t + derivative, value};
     }
 
@@ -267,14 +267,14 @@ class RowSolver {
     Trial line_search(const Line& line, double initial_slope) {
         const Trial full = try_step(line, 1.0);
         if (full.change <= 0.25 * initial_slope || (full.derivative <= 0 && full.change <= 0)) return full;
-        Trial low{0, 0, initial_slope, line.open_value}, high = full;
+        Trial low{0, 0, initial_slope, line.censored_value}, high = full;
         for (int step = 0; step < 40 && (low.t == 0 || low.derivative < 0.3 * initial_slope); ++step) {
             double t = low.t - low.derivative * (high.t - low.t) / (high.derivative - low.derivative);
             if (!(t > low.t && t < high.t) || step % 3 == 2) t = 0.5 * (low.t + high.t);
             const Trial trial = try_step(line, t);
             (trial.derivative <= 0 ? low : high) = trial;
         }
-        return low.change < 0 ? try_step(line, low.t) : Trial{0, 0, initial_slope, line.open_value};
+        return low.change < 0 ? try_step(line, low.t) : Trial{0, 0, initial_slope, line.censored_value};
     }
 
     // What a step of one coordinate at a time would gain: sum of grad_a^2 / (2 H_aa).
@@ -315,13 +315,13 @@ class RowSolver {
         complement = dense && problem->nearly_full && 2 * row.n_exact > problem->n_other;
         if (complement) start_from_complement();
         else if (dense) H.clear();
-        if (x.size() < row.n_open) {
+        if (x.size() < row.n_censored) {
             Buffer<double>* const all[] = {&x, &delta, &slope, &curvature, &counted, &next_slope, &next_curvature};
-            for (Buffer<double>* v : all) v->resize(row.n_open);
+            for (Buffer<double>* v : all) v->resize(row.n_censored);
         }
-        open_dots(p.get(), x.get());
-        for (int64_t c = 0; c < row.n_open; ++c) {
-            x[c] += offset_of(*problem, row.open_idx[c]);
+        censored_dots(p.get(), x.get());
+        for (int64_t c = 0; c < row.n_censored; ++c) {
+            x[c] += offset_of(*problem, row.censored_idx[c]);
             counted[c] = delta[c] = 0;
         }
         objective = exact_cells() + ridge_value();
@@ -330,16 +330,16 @@ class RowSolver {
             if (dense) H[a * ld + a] += problem->ridge[a];
         }
         double unused;
-        open_value = open_cells(0, unused);
-        accept_open_cells();
-        objective += open_value;
+        censored_value = censored_cells(0, unused);
+        accept_censored_cells();
+        objective += censored_value;
     }
 
     // The gradient, and H where it changed, at p; false if there is nothing more to gain.
     bool prepare() {
         if (steps_left-- <= 0) return false;
         std::memcpy(grad.get(), base.get(), sizeof(T) * ld);
-        add_open([&](int64_t c) { return slope[c]; }, grad.get());
+        add_censored([&](int64_t c) { return slope[c]; }, grad.get());
         if (!dense) return true;
         update_curvature();
         return jacobi_gain() > problem->inner_tol * objective;
@@ -371,7 +371,7 @@ class RowSolver {
         over_exact([&](int64_t, int n, const T* X) {
             for (int c = 0; c < n; ++c) trace += dot64(X + c * ld, X + c * ld, ld);
         });
-        over_open([&](int64_t start, int n, const T* X) {
+        over_censored([&](int64_t start, int n, const T* X) {
             for (int c = 0; c < n; ++c) trace += curvature[start + c] * dot64(X + c * ld, X + c * ld, ld);
         });
         return static_cast<T>(8 * std::numeric_limits<T>::epsilon() * trace);
@@ -405,7 +405,7 @@ class RowSolver {
     // Move p along d, H d being known. If the row is solved by that, or cannot be, no steps are left.
     void advance() {
         if (!step_along()) steps_left = 0;
-        if (row.n_open == 0 && dense) steps_left = 0;
+        if (row.n_censored == 0 && dense) steps_left = 0;
     }
 
     double loss_without_ridge() const { return objective - ridge_value(); }
@@ -414,19 +414,19 @@ class RowSolver {
     bool step_along() {
         const double initial = dot64(grad.get(), d.get(), ld);
         if (!(initial < -problem->inner_tol * objective) || std::isinf(initial)) return false;
-        Line line{dot64(base.get(), d.get(), ld), dot64(scratch->hd.get(), d.get(), ld), open_value};
-        open_dots(d.get(), delta.get());
-        for (int64_t c = 0; c < row.n_open; ++c) line.quadratic -= curvature[c] * delta[c] * delta[c];
+        Line line{dot64(base.get(), d.get(), ld), dot64(scratch->hd.get(), d.get(), ld), censored_value};
+        censored_dots(d.get(), delta.get());
+        for (int64_t c = 0; c < row.n_censored; ++c) line.quadratic -= curvature[c] * delta[c] * delta[c];
         line.quadratic = larger(line.quadratic, 0.0);
         const Trial best = line_search(line, initial);
         if (best.t == 0) return false;
-        // base moves by t (H d - sum over open cells of curvature (q d) q)
+        // base moves by t (H d - sum over censored cells of curvature (q d) q)
         axpy(static_cast<T>(best.t), d.get(), p.get(), ld);
         axpy(static_cast<T>(best.t), scratch->hd.get(), base.get(), ld);
-        add_open([&](int64_t c) { return -best.t * curvature[c] * delta[c]; }, base.get());
-        for (int64_t c = 0; c < row.n_open; ++c) x[c] += best.t * delta[c];
-        accept_open_cells();
-        open_value = best.open_value;
+        add_censored([&](int64_t c) { return -best.t * curvature[c] * delta[c]; }, base.get());
+        for (int64_t c = 0; c < row.n_censored; ++c) x[c] += best.t * delta[c];
+        accept_censored_cells();
+        censored_value = best.censored_value;
         objective += best.change;
         return true;
     }

@@ -38,7 +38,7 @@ class RowQueue final : public RowWorker {
     void refill(int l) {
         for (; next < end && !busy[l]; ++next) {
             const RowCells<T> row = row_cells(cells, next);
-            if (row.n_exact + row.n_open == 0) {  // nothing is known: the least norm
+            if (row.n_exact + row.n_censored == 0) {  // nothing is known: the least norm
                 std::memset(own + next * k, 0, sizeof(T) * k);
                 continue;
             }
@@ -127,7 +127,7 @@ struct SweepImpl {
 
     // Loss of the cells of rows [begin, end) and, unless null, its gradients; own is unpadded, other padded.
     static double residuals(const Problem<T>& problem, const CellsView<T>& cells, const T* own, int k,
-                            int64_t begin, int64_t end, T* exact_out, T* open_out) {
+                            int64_t begin, int64_t end, T* exact_out, T* censored_out) {
         Buffer<T> p(problem.ld);
         const Tobit tobit{problem.scale};
         const Hinge hinge{};
@@ -142,14 +142,14 @@ struct SweepImpl {
                 total += 0.5 * static_cast<double>(r) * r;
                 if (exact_out != nullptr) exact_out[row.exact_begin + c] = r;
             }
-            for (int64_t c = 0; c < row.n_open; ++c) {
-                const int32_t j = row.open_idx[c];
+            for (int64_t c = 0; c < row.n_censored; ++c) {
+                const int32_t j = row.censored_idx[c];
                 const T* q = problem.other + static_cast<int64_t>(j) * problem.ld;
                 const double x = static_cast<double>(dot(q, p.get(), problem.ld)) + offset_of(problem, j);
                 const CellLoss cell = problem.scale > 0 ? tobit(x, row.lower[c], row.upper[c])
                                                         : hinge(x, row.lower[c], row.upper[c]);
                 total += cell.value;
-                if (open_out != nullptr) open_out[row.open_begin + c] = static_cast<T>(cell.gradient);
+                if (censored_out != nullptr) censored_out[row.censored_begin + c] = static_cast<T>(cell.gradient);
             }
         }
         return total;

@@ -22,7 +22,7 @@ class _EntrySplitter:
     """What the splitters share.
 
     Cells are numbered as `Intervals.triplets` lists them. They are dealt into parts, the exact and
-    the open cells separately, so that each part has its share of both; each part is held out once.
+    the censored cells separately, so that each part has its share of both; each is held out once.
     """
 
     n_splits: int
@@ -55,10 +55,10 @@ class _EntrySplitter:
         intervals = X if isinstance(X, Intervals) else Intervals.from_table(X)
         rng = check_random_state(self.random_state)
         deals = zip(
-            self._deal(intervals.n_exact, rng), self._deal(intervals.n_open, rng), strict=True
+            self._deal(intervals.n_exact, rng), self._deal(intervals.n_censored, rng), strict=True
         )
-        for exact, open_ in deals:
-            parts = _spare(intervals, np.concatenate([exact, open_]))
+        for exact, censored in deals:
+            parts = _spare(intervals, np.concatenate([exact, censored]))
             for k in range(self._n_parts()):
                 held_out = parts == k
                 if not held_out.any():

@@ -32,6 +32,7 @@ _ROOMS = {
     "declip.svd": ("SVD",),
 }
 _HOMES = {name: room for room, names in _ROOMS.items() for name in names}
+_NAMES_OF_0_1 = {"open_ptr": "censored_ptr", "open_idx": "censored_idx"}
 _OUTPUT = "_sklearn_output_config"  # what set_output was asked for
 
 
@@ -50,7 +51,7 @@ def record(name: str, state: dict[str, Any]) -> Any:
     kind = _class(name)
     if not (is_dataclass(kind) or hasattr(kind, "_fields")):
         raise ValueError(f"{name!r} is not made of fields")
-    return _checked(kind(**state))
+    return _checked(kind(**{_NAMES_OF_0_1.get(n, n): part for n, part in state.items()}))
 
 
 def _class(name: str) -> Any:

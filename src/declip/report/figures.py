@@ -63,7 +63,7 @@ def _block_shares(view: View) -> dict[str, NDArray]:
         "range": np.isfinite(side.lower) & np.isfinite(side.upper),
     }
     counts = {
-        name: _counts(side.open_rows()[at], side.open_idx[at], view.shape, (n, m))
+        name: _counts(side.censored_rows()[at], side.censored_idx[at], view.shape, (n, m))
         for name, at in kinds.items()
     }
     rows, cols = (

@@ -166,7 +166,7 @@ def _candidates(restoration: Any) -> dict[str, Any]:
 
 def _per_column(view: View) -> list[dict[str, Any]]:
     side = view.cells.by_col
-    exact, clipped = (ptr[1:] - ptr[:-1] for ptr in (side.exact_ptr, side.open_ptr))
+    exact, clipped = (ptr[1:] - ptr[:-1] for ptr in (side.exact_ptr, side.censored_ptr))
     return [
         {"name": name, "exact": int(a), "clipped": int(b), "missing": int(view.shape[0] - a - b)}
         for name, a, b in zip(view.col_names, exact, clipped, strict=True)

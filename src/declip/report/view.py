@@ -43,10 +43,10 @@ class Column:
 
     def limits(self, side: str) -> NDArray:
         """Return the different ceilings or floors of the column, at most three."""
-        open_ = self.clipped
+        censored = self.clipped
         ends = self.known_lower if side == "ceiling" else self.known_upper
         other = self.known_upper if side == "ceiling" else self.known_lower
-        found = np.unique(ends[open_ & np.isinf(other)])
+        found = np.unique(ends[censored & np.isinf(other)])
         return found if len(found) <= 3 else found[[0, len(found) // 2, -1]]
 
 
@@ -85,19 +85,19 @@ class View:
     @cached_property
     def clipped_by_column(self) -> NDArray:
         """Number of cells of each column that were known by a limit or a range."""
-        return np.diff(self.cells.by_col.open_ptr)
+        return np.diff(self.cells.by_col.censored_ptr)
 
     def column(self, j: int) -> Column:
         """Return one column."""
         side = self.cells.by_col
         exact = slice(side.exact_ptr[j], side.exact_ptr[j + 1])
-        open_ = slice(side.open_ptr[j], side.open_ptr[j + 1])
+        censored = slice(side.censored_ptr[j], side.censored_ptr[j + 1])
         lower = np.full(self.shape[0], np.nan)
         upper = lower.copy()
         lower[side.exact_idx[exact]] = upper[side.exact_idx[exact]] = side.value[exact]
-        lower[side.open_idx[open_]], upper[side.open_idx[open_]] = (
-            side.lower[open_],
-            side.upper[open_],
+        lower[side.censored_idx[censored]], upper[side.censored_idx[censored]] = (
+            side.lower[censored],
+            side.upper[censored],
         )
         value, low, high = (_column(part, j) for part in (self.values, self.low, self.high))
         return Column(self.col_names[j], lower, upper, value, self._flag(j), low, high)

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from declip.restoration.tails import Tails
+from declip.restoration.tails import TruncatedNormal
 
-__all__ = ["Observation", "Pulls", "calibrated"]
+__all__ = ["Observation", "TailShrinkage", "calibrated"]
 
 # Settled after trials on simulated tables with seven kinds of columns and on real ones.
 _TABLE_SPREAD = 1.0  # prior standard deviation of the log of a table's pull
@@ -27,7 +27,7 @@ class Observation:
     ----------
     cols : ndarray of int
         Their columns.
-    tails : Tails
+    tails : TruncatedNormal
         Their laws, as the method gives them.
     value : ndarray
         Their truth, or a bound that it lies beyond.
@@ -36,7 +36,7 @@ class Observation:
     """
 
     cols: NDArray
-    tails: Tails
+    tails: TruncatedNormal
     value: NDArray
     censored: NDArray[np.bool_]
 
@@ -48,7 +48,9 @@ class Observation:
     def some(self, n: int) -> Observation:
         """Return at most about n of the cells, evenly spread."""
         part = slice(None, None, max(1, len(self.cols) // n))
-        tails = Tails(*(getattr(self.tails, name)[part] for name in Tails.__dataclass_fields__))
+        tails = TruncatedNormal(
+            *(getattr(self.tails, name)[part] for name in TruncatedNormal.__dataclass_fields__)
+        )
         return Observation(self.cols[part], tails, self.value[part], self.censored[part])
 
     def log_likelihood(self, pull: NDArray) -> NDArray[np.float64]:
@@ -58,7 +60,7 @@ class Observation:
 
 
 @dataclass(frozen=True, eq=False)
-class Pulls:
+class TailShrinkage:
     """By how much the laws of the columns are drawn in to their floors and ceilings.
 
     Attributes
@@ -76,7 +78,7 @@ class Pulls:
     reach: float
 
     @classmethod
-    def of(cls, seen: Sequence[Observation], n_cols: int, coverage: float) -> Pulls:
+    def of(cls, seen: Sequence[Observation], n_cols: int, coverage: float) -> TailShrinkage:
         """Fit the pulls to the cells that were hidden nearest to the limits, bands to all.
 
         Parameters
@@ -94,7 +96,7 @@ class Pulls:
         known = np.concatenate([~s.censored for s in seen])
         return cls(values, calibrated(sizes, known, coverage, lambda share: -np.log1p(-share)))
 
-    def pull(self, tails: Tails, cols: NDArray) -> Tails:
+    def pull(self, tails: TruncatedNormal, cols: NDArray) -> TruncatedNormal:
         """Return laws drawn in."""
         return tails.pulled(self.values[(tails.sign > 0).astype(np.intp), cols])
 

@@ -16,7 +16,7 @@ from declip.estimators import BayesCMC, FroCMC, TrCMC, fitted_model
 from declip.intervals import Intervals
 from declip.solvers.gibbs.units import Units
 
-__all__ = ["METHODS", "Candidate", "ColumnTobit", "Laws", "grid", "untuned"]
+__all__ = ["METHODS", "Candidate", "ColumnTobit", "PredictiveDistribution", "grid", "untuned"]
 
 # In the order in which they are tried, while there is time.
 METHODS = ("bayes", "column", "tobit", "tobit+bias", "hinge+bias", "hinge", "trace")
@@ -114,7 +114,7 @@ def grid(method: str, shape: tuple[int, int], rank: int | None, alpha: float | N
 
 
 @dataclass(frozen=True, eq=False)
-class Laws:
+class PredictiveDistribution:
     """The normal laws by which a fitted method predicts the cells of its table.
 
     The variance of a cell is the noise of its column plus the uncertainty of the factors of its
@@ -155,7 +155,7 @@ class Laws:
 
     def _row_uncertainty(self, rows: NDArray, cols: NDArray, noise: NDArray) -> NDArray:
         model = fitted_model(self.estimator)
-        Q = model.seen_from_rows()[0].astype(np.float64)
+        Q = model.design()[0].astype(np.float64)
         k, side = Q.shape[1], self.intervals.by_row
         weight = 1 / noise**2
         exact = sparse.csr_array(

@@ -9,10 +9,10 @@ from numpy.typing import NDArray
 
 from declip.intervals import Intervals, face_value
 from declip.reclip import LEFT, RESTORED, ReclipResult
-from declip.restoration.bands import Pulls
+from declip.restoration.bands import TailShrinkage
 from declip.restoration.bounds import Bounds
-from declip.restoration.candidates import Laws
-from declip.restoration.tails import Tails
+from declip.restoration.candidates import PredictiveDistribution
+from declip.restoration.tails import TruncatedNormal
 from declip.scaling import Scaling
 
 __all__ = ["FLAGS", "Block", "Determined", "filled_cells", "kept_columns", "restored_cells"]
@@ -68,7 +68,7 @@ class Determined:
         low, high = np.full(n_cols, np.inf), np.full(n_cols, -np.inf)
         np.minimum.at(low, side.exact_idx, side.value)
         np.maximum.at(high, side.exact_idx, side.value)
-        seen = (np.diff(by_col.exact_ptr) + np.diff(by_col.open_ptr)) > 0
+        seen = (np.diff(by_col.exact_ptr) + np.diff(by_col.censored_ptr)) > 0
         return cls(np.diff(side.exact_ptr) > 0, low < high, seen)
 
     def at(self, rows: NDArray, cols: NDArray) -> NDArray[np.bool_]:
@@ -92,9 +92,9 @@ def kept_columns(reclip: ReclipResult | None, n_cols: int) -> NDArray[np.bool_]:
 
 def restored_cells(
     intervals: Intervals,
-    laws: Laws,
+    laws: PredictiveDistribution,
     scaling: Scaling,
-    pulls: Pulls | None,
+    pulls: TailShrinkage | None,
     coverage: float,
     kept: NDArray[np.bool_],
     determined: Determined,
@@ -102,11 +102,11 @@ def restored_cells(
 ) -> Block:
     """Return the clipped cells: their expected values beyond the limit, or the limit itself."""
     side, scaled = intervals.by_row, laws.intervals.by_row
-    rows, cols = side.open_rows(), side.open_idx
+    rows, cols = side.censored_rows(), side.censored_idx
     if len(rows) == 0:
         none = np.zeros(0)
         return Block(rows, cols, none, none, none, np.zeros(0, "<U12"))
-    tails = Tails.of(scaled.lower, scaled.upper, *laws.at(rows, cols))
+    tails = TruncatedNormal.of(scaled.lower, scaled.upper, *laws.at(rows, cols))
     reach = -np.log1p(-coverage)
     if pulls is not None:
         tails, reach = pulls.pull(tails, cols), pulls.reach
@@ -131,7 +131,7 @@ def restored_cells(
 def filled_cells(
     rows: NDArray,
     cols: NDArray,
-    laws: Laws,
+    laws: PredictiveDistribution,
     scaling: Scaling,
     reach: float,
     determined: Determined,

@@ -19,11 +19,11 @@ from declip.intervals import Intervals
 from declip.model_selection import EntrySearchCV, EntryShuffleSplit, HeldOutCells
 from declip.model_selection.splits import keep_cells
 from declip.reclip import LEFT, RESTORED, Reclipped, ReclipResult, Trial, reclip
-from declip.restoration.bands import Observation, Pulls, calibrated
+from declip.restoration.bands import Observation, TailShrinkage, calibrated
 from declip.restoration.bounds import Bounds
-from declip.restoration.candidates import METHODS, Candidate, Laws, grid, untuned
-from declip.restoration.rounding import Steps
-from declip.restoration.tails import Tails
+from declip.restoration.candidates import METHODS, Candidate, PredictiveDistribution, grid, untuned
+from declip.restoration.rounding import RoundingGrid
+from declip.restoration.tails import TruncatedNormal
 from declip.scaling import Scaling
 
 __all__ = ["Choice", "Settings", "choose"]
@@ -60,20 +60,22 @@ class Settings:
 
 
 @dataclass(frozen=True, eq=False)
-class Level:
+class ReclipTask:
     """A table with moved limits in standard units: what a candidate is judged by."""
 
     cells: Reclipped
     scaling: Scaling
     shown: Intervals
     quantile: float
-    steps: Steps
-    real: Steps
+    steps: RoundingGrid
+    real: RoundingGrid
 
     @classmethod
-    def of(cls, cells: Reclipped, settings: Settings, hidden: NDArray, real: Steps) -> Level:
+    def of(
+        cls, cells: Reclipped, settings: Settings, hidden: NDArray, real: RoundingGrid
+    ) -> ReclipTask:
         """Scale the table, without a look at what is hidden but for the ``real`` steps."""
-        steps = Steps.of(cells.intervals, settings.ratings)
+        steps = RoundingGrid.of(cells.intervals, settings.ratings)
         widened = steps.widen(cells.intervals)
         scaling = Scaling.of(widened, settings.scale, settings.log)
         quantile = 1 - float(np.median(hidden[hidden > 0]))
@@ -82,10 +84,12 @@ class Level:
     def observe(self, estimator: Any) -> Observation:
         """Fit an estimator, and return the laws that it gives to the hidden cells."""
         cells, forward = self.cells, self.scaling.forward
-        centre, spread = Laws(fitted(estimator, self.shown), self.shown).at(cells.rows, cells.cols)
+        centre, spread = PredictiveDistribution(fitted(estimator, self.shown), self.shown).at(
+            cells.rows, cells.cols
+        )
         ends = self.steps.inside(cells.lower, cells.upper, cells.cols)
         lower, upper, value = (forward(x, cells.cols) for x in (*ends, self._known()))
-        tails = Tails.of(lower, upper, centre, spread)
+        tails = TruncatedNormal.of(lower, upper, centre, spread)
         return Observation(cells.cols, tails, value, cells.censored)
 
     def _known(self) -> NDArray:
@@ -95,7 +99,7 @@ class Level:
         inside = np.where(cells.above, cells.value - high, cells.value + low)
         return np.where(cells.censored, inside, cells.value)
 
-    def trial(self, seen: Observation, pulls: Pulls, bounds: Bounds) -> Trial:
+    def trial(self, seen: Observation, pulls: TailShrinkage, bounds: Bounds) -> Trial:
         """Return the restored cells, as values that the table could hold, and those left."""
         reach = bounds.clip(self.cells.real_limit, self.cells.cols)
         cap = self.scaling.forward(reach, self.cells.cols)
@@ -115,7 +119,7 @@ class Choice:
         What was chosen.
     candidates : list of Candidate
         All that were looked at.
-    pulls : Pulls or None
+    pulls : TailShrinkage or None
         Of the columns under the chosen method; None if nothing could be hidden.
     reclip : ReclipResult or None
         The test of the chosen method.
@@ -127,7 +131,7 @@ class Choice:
 
     candidate: Candidate
     candidates: list[Candidate]
-    pulls: Pulls | None = None
+    pulls: TailShrinkage | None = None
     reclip: ReclipResult | None = None
     filled_reach: float = 1.645
     complete: bool = True
@@ -144,13 +148,13 @@ class _Search:
 
     def __post_init__(self) -> None:
         settings = self.settings
-        steps = Steps.of(self.intervals, settings.ratings)
+        steps = RoundingGrid.of(self.intervals, settings.ratings)
         widened = steps.widen(self.intervals)
         self.scaling = Scaling.of(widened, settings.scale, settings.log)
         self.scaled = self.scaling.apply(widened)
         self.splits = _splits(self.scaled, settings.seed)
         self.levels = [
-            Level.of(cells, settings, hidden, steps)
+            ReclipTask.of(cells, settings, hidden, steps)
             for cells, hidden in _reclipped(self.intervals, not settings.ratings)
             if (~cells.censored).any()
         ]
@@ -202,10 +206,10 @@ class _Search:
         candidate.scores["seconds"] = monotonic() - began
         return seen
 
-    def pulls(self, seen: Sequence[Observation]) -> Pulls:
-        return Pulls.of(seen, self.intervals.shape[1], self.settings.coverage)
+    def pulls(self, seen: Sequence[Observation]) -> TailShrinkage:
+        return TailShrinkage.of(seen, self.intervals.shape[1], self.settings.coverage)
 
-    def result(self, seen: Sequence[Observation], pulls: Pulls) -> ReclipResult:
+    def result(self, seen: Sequence[Observation], pulls: TailShrinkage) -> ReclipResult:
         pairs = zip(self.levels, seen, strict=True)
         trials = [level.trial(s, pulls, self.settings.bounds) for level, s in pairs]
         spread = Scaling.of(self.intervals, "columns").units.scale
@@ -218,7 +222,7 @@ class _Search:
         """
         train, test = self.splits[0]
         shown, cells = keep_cells(self.scaled, train), HeldOutCells.of(self.scaled).take(test)
-        laws = Laws(fitted(candidate.estimator, shown), shown)
+        laws = PredictiveDistribution(fitted(candidate.estimator, shown), shown)
         centre, spread = laws.at(cells.rows, cells.cols)
         error = kernels.interval_loss(centre, cells.lower, cells.upper).gradient
         return error, spread, cells.lower == cells.upper
@@ -286,7 +290,7 @@ def _methods(intervals: Intervals, settings: Settings) -> list[str]:
     if min(intervals.shape) < 2:
         return ["column"]
     # without clipped cells the hinge is the same as Tobit
-    return [m for m in METHODS if intervals.n_open or not m.startswith("tobit")]
+    return [m for m in METHODS if intervals.n_censored or not m.startswith("tobit")]
 
 
 def _splits(intervals: Intervals, seed: int) -> list[tuple[NDArray, NDArray]]:
@@ -304,7 +308,7 @@ def _reclipped(intervals: Intervals, by_column: bool) -> list[tuple[Reclipped, N
     What lies just inside a real limit tells most of what lies beyond it, so it comes first. A large
     table has judged cells enough without the second.
     """
-    if intervals.n_open == 0:
+    if intervals.n_censored == 0:
         return []
     _, cols, lower, upper = intervals.triplets()
     group = cols if by_column else np.zeros_like(cols)

@@ -42,7 +42,7 @@ def _table(intervals: Intervals) -> str:
         ("exact", intervals.n_exact),
         ("at or above a ceiling", above),
         ("at or below a floor", below),
-        ("known to lie in a range", intervals.n_open - above - below),
+        ("known to lie in a range", intervals.n_censored - above - below),
         ("missing", size - len(intervals)),
     ]
     shown = [f"  {n:>10,}  {what} ({n / size:.1%})" for what, n in lines if n or what == "exact"]
@@ -71,7 +71,7 @@ def _method(r: Restoration) -> str:
 
 def _trust(r: Restoration) -> str:
     lines = ["How far to trust it"]
-    if r.intervals.n_open == 0:
+    if r.intervals.n_censored == 0:
         return "\n".join([*lines, _item("Nothing is clipped; there is no limit to look beyond.")])
     if r.kept_limits:
         lines.append(_item("All clipped cells were left at their limits."))

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from declip.intervals import Intervals, face_value
 
-__all__ = ["Steps"]
+__all__ = ["RoundingGrid"]
 
 _NEAREST = 5  # steps at an end of a column, the smallest of which counts
 _FEWEST = 2  # steps without which none is told, unless
@@ -19,7 +19,7 @@ _RARE = 0.05  # of the cells with the commonest value: fewer are strays between 
 
 
 @dataclass(frozen=True, eq=False)
-class Steps:
+class RoundingGrid:
     """The steps in which the values of each column are recorded, near its floors and ceilings.
 
     A value of 5 in steps of 0.1 may have been anything from 4.95 on, and so may one at a ceiling of
@@ -34,7 +34,7 @@ class Steps:
     sizes: NDArray[np.float64]
 
     @classmethod
-    def of(cls, intervals: Intervals, shared: bool = False) -> Steps:
+    def of(cls, intervals: Intervals, shared: bool = False) -> RoundingGrid:
         """Look at the values that are nearest to the ends of each column, or of all if shared."""
         _, cols, lower, upper = intervals.triplets()
         n, group = (1, np.zeros_like(cols)) if shared else (intervals.shape[1], cols)
@@ -61,7 +61,7 @@ class Steps:
     def widen(self, intervals: Intervals) -> Intervals:
         """Return the table as it was before it was recorded in steps."""
         side = intervals.by_row
-        lower, upper = self.inside(side.lower, side.upper, side.open_idx)
+        lower, upper = self.inside(side.lower, side.upper, side.censored_idx)
         return replace(intervals, by_row=replace(side, lower=lower, upper=upper))
 
 

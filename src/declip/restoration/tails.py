@@ -14,13 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import log_ndtr, ndtri_exp
 
-from declip.solvers.gibbs.law import Law
+from declip.solvers.gibbs.law import NoiseDistribution
 
-__all__ = ["Tails"]
+__all__ = ["TruncatedNormal"]
 
 
 @dataclass(frozen=True, eq=False)
-class Tails:
+class TruncatedNormal:
     """The laws of cells beyond their limits; floors are mirrored, so that every limit is below.
 
     Attributes
@@ -42,7 +42,9 @@ class Tails:
     spread: NDArray[np.float64]
 
     @classmethod
-    def of(cls, lower: NDArray, upper: NDArray, centre: NDArray, spread: NDArray) -> Tails:
+    def of(
+        cls, lower: NDArray, upper: NDArray, centre: NDArray, spread: NDArray
+    ) -> TruncatedNormal:
         """Return the laws of cells known to lie in [lower, upper].
 
         A range is seen from its end that is nearer to the centre.
@@ -53,12 +55,12 @@ class Tails:
         near, far = np.where(sign > 0, lower, -upper), np.where(sign > 0, upper, -lower)
         return cls(sign, near, far, sign * centre, spread)
 
-    def no_further(self, low: NDArray, high: NDArray) -> Tails:
+    def no_further(self, low: NDArray, high: NDArray) -> TruncatedNormal:
         """Return the laws of cells that are also known to lie between bounds."""
         bound = np.where(self.sign > 0, high, -low)
         return replace(self, far=np.maximum(np.minimum(self.far, bound), self.limit))
 
-    def pulled(self, pull: NDArray) -> Tails:
+    def pulled(self, pull: NDArray) -> TruncatedNormal:
         """Return the laws with distances from the limit divided by ``pull``; ranges stay."""
         pull = np.where(np.isinf(self.far), pull, 1.0)
         centre = self.limit + (self.centre - self.limit) / pull
@@ -78,7 +80,9 @@ class Tails:
         end = self.far if cap is None else np.minimum(self.far, self.sign * cap)
         end = np.maximum(end, self.limit)
         ends = [(x - self.centre) / self.spread for x in (self.limit, end)]
-        below = np.clip(self.centre + self.spread * Law().mean_between(*ends), self.limit, end)
+        below = np.clip(
+            self.centre + self.spread * NoiseDistribution().mean_between(*ends), self.limit, end
+        )
         if cap is None:
             return self.sign * below
         cut = np.exp(self._log_beyond(end) - self._log_mass())  # the share that is cut off

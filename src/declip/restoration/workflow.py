@@ -15,7 +15,7 @@ from sklearn.base import clone
 from declip.detect import detect_limits
 from declip.intervals import Intervals
 from declip.restoration.bounds import Bounds
-from declip.restoration.candidates import METHODS, Candidate, Laws
+from declip.restoration.candidates import METHODS, Candidate, PredictiveDistribution
 from declip.restoration.cells import (
     FLAGS,
     Block,
@@ -25,7 +25,7 @@ from declip.restoration.cells import (
     restored_cells,
 )
 from declip.restoration.choose import Choice, Settings, choose, fitted
-from declip.restoration.packing import Packing
+from declip.restoration.output_kind import OutputKind
 from declip.restoration.page import NAMES
 from declip.restoration.result import Restoration
 from declip.scaling import SCALES
@@ -123,9 +123,9 @@ def restore(
     check_some_exact(*intervals.triplets()[2:])
     if n_components is not None:
         check_rank(n_components, intervals.shape)
-    packing = Packing.of(X, intervals)
+    output_kind = OutputKind.of(X, intervals)
     if scale == "auto":
-        scale = "columns" if packing.dense else "table"
+        scale = "columns" if output_kind.dense else "table"
     settings = Settings(
         *(method, n_components, alpha, scale, log),
         *(coverage, budget, random_state, n_jobs),
@@ -134,22 +134,24 @@ def restore(
     with _progress(budget, progress) as tick:
         choice, scaling, scaled = choose(intervals, settings, tick)
         tick("the final fit")
-        laws = Laws(fitted(_final(choice.candidate), scaled), scaled)
+        laws = PredictiveDistribution(fitted(_final(choice.candidate), scaled), scaled)
         determined = Determined.of(intervals)
         kept = kept_columns(choice.reclip, intervals.shape[1])
         sure = determined, settings.bounds
         block = Block.joined(
             Block.exact(intervals),
             restored_cells(intervals, laws, scaling, choice.pulls, coverage, kept, *sure),
-            filled_cells(*packing.missing(intervals), laws, scaling, choice.filled_reach, *sure),
+            filled_cells(
+                *output_kind.missing(intervals), laws, scaling, choice.filled_reach, *sure
+            ),
         )
     at = block.rows, block.cols
     n_restored = int((block.flag == "restored").sum())
     return Restoration(
-        table=packing.numbers(*at, block.value),
-        flags=packing.words(*at, block.flag),
-        lower=packing.numbers(*at, block.lower),
-        upper=packing.numbers(*at, block.upper),
+        table=output_kind.numbers(*at, block.value),
+        flags=output_kind.words(*at, block.flag),
+        lower=output_kind.numbers(*at, block.lower),
+        upper=output_kind.numbers(*at, block.upper),
         intervals=intervals,
         estimator=laws.estimator,
         scaling=scaling,
@@ -157,7 +159,7 @@ def restore(
         chosen=_chosen(choice, settings),
         candidates=[candidate.as_dict() for candidate in choice.candidates],
         warnings=list(_warnings(intervals, choice, kept, determined, settings)),
-        kept_limits=intervals.n_open > 0 and n_restored == 0,
+        kept_limits=intervals.n_censored > 0 and n_restored == 0,
         coverage=coverage,
         counts={flag: int((block.flag == flag).sum()) for flag in FLAGS},
     )
@@ -214,7 +216,7 @@ def _warnings(
     determined: Determined,
     settings: Settings,
 ) -> Iterator[str]:
-    if intervals.n_open == 0:
+    if intervals.n_censored == 0:
         proposal = detect_limits(intervals)
         if proposal.ceiling is not None or proposal.floor is not None:
             yield f"No value is at a limit, but the ends of the table look clipped. {proposal}"

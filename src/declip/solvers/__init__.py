@@ -4,23 +4,23 @@ from declip.solvers.als import minimise, solve_rows
 from declip.solvers.clipping import Limits
 from declip.solvers.exact import Bracket, minimum_trace_norm
 from declip.solvers.noise import scale_at_zero
-from declip.solvers.solution import NO_BOOKMARK, Bookmark, Solution
-from declip.solvers.start import constant_model, revived, start_model, start_scale
+from declip.solvers.solution import NO_RESUME_POINT, ResumePoint, Solution
+from declip.solvers.start import constant_model, restart_dead_factors, start_model, start_scale
 from declip.solvers.subgradient import subgradient_descent
 from declip.solvers.trace import factored, proximal
 
 __all__ = [
-    "NO_BOOKMARK",
-    "Bookmark",
+    "NO_RESUME_POINT",
     "Bracket",
     "Limits",
+    "ResumePoint",
     "Solution",
     "constant_model",
     "factored",
     "minimise",
     "minimum_trace_norm",
     "proximal",
-    "revived",
+    "restart_dead_factors",
     "scale_at_zero",
     "solve_rows",
     "start_model",

@@ -1,7 +1,7 @@
 """Alternating minimisation over row and column factors: a sweep over columns, then one over rows.
 
-Each sweep is a safeguarded Newton step of every row (`declip.kernels.half_sweep`), so the objective
-never rises. Two things make it fast, and neither can make it rise:
+Each sweep is a safeguarded Newton step of every row (`declip.kernels.update_rows`), so the
+objective never rises. Two things make it fast, and neither can make it rise:
 
 - after each sweep P and Q are balanced, P Q^T = U S V^T -> U sqrt(S), V sqrt(S), which lowers the
   penalty at the same fit and rotates the factors so that they no longer work against each other
@@ -23,9 +23,9 @@ from declip.intervals import Cells, Intervals
 from declip.lowrank import LowRank
 from declip.objective import Penalised, total_loss
 from declip.solvers.noise import fit_scale
-from declip.solvers.solution import NO_BOOKMARK, Bookmark, Solution
+from declip.solvers.solution import NO_RESUME_POINT, ResumePoint, Solution
 
-__all__ = ["SETTLED_SWEEPS", "half_sweep", "minimise", "ridge_of", "settling_unit", "solve_rows"]
+__all__ = ["SETTLED_SWEEPS", "minimise", "ridge_of", "settling_unit", "solve_rows", "update_rows"]
 
 _INNER_STEPS = 3  # Newton steps of a row in a sweep; later ones touch only cells that changed
 SETTLED_SWEEPS = 3  # sweeps in a row that must gain less than tol
@@ -62,7 +62,7 @@ class _Descent:
         return self.point(model, total_loss(self.intervals, model, self.scale, self.threads))
 
     def half(self, side: Cells, model: LowRank) -> tuple[LowRank, float]:
-        return half_sweep(
+        return update_rows(
             *(side, model, self.alpha, self.alpha_bias, self.scale),
             half=self.narrow,
             threads=self.threads,
@@ -90,7 +90,7 @@ def settling_unit(n_cells: int, first: float, now: float, scale: float) -> float
     return max(abs(now), 1e-12 * abs(first)) if scale == 0 else float(n_cells)
 
 
-def half_sweep(
+def update_rows(
     side: Cells,
     model: LowRank,
     alpha: float,
@@ -101,7 +101,7 @@ def half_sweep(
 ) -> tuple[LowRank, float]:
     """Lower the objective of the rows of ``model``, as a sweep does; return it and the loss."""
     by_cg = model.A.shape[1] >= _CG_FROM
-    return _half_sweep(
+    return _update_rows(
         *(side, model, alpha, alpha_bias, scale),
         inner_steps=1 if by_cg else _INNER_STEPS,
         cg_steps=_CG_STEPS if by_cg else 0,
@@ -110,7 +110,7 @@ def half_sweep(
     )
 
 
-def _half_sweep(
+def _update_rows(
     side: Cells,
     model: LowRank,
     alpha: float,
@@ -119,14 +119,14 @@ def _half_sweep(
     **how: float,
 ) -> tuple[LowRank, float]:
     """Improve the rows of ``model`` with its columns fixed; return it and the loss of the cells."""
-    design, offset = model.seen_from_rows()
+    design, offset = model.design()
     A = model.A.copy()
     ridge = ridge_of(model, alpha, alpha_bias)
     unit = _half_units(design) if how.get("half") else None
     if unit is not None:
         # q p = (q / u) (u p), and ridge p^2 = ridge / u^2 (u p)^2
         design, A, ridge = design / unit, A * unit, ridge / unit**2
-    loss = kernels.half_sweep(side, A, design, offset, ridge, scale=scale, **how)  # type: ignore[arg-type]
+    loss = kernels.update_rows(side, A, design, offset, ridge, scale=scale, **how)  # type: ignore[arg-type]
     return replace(model, A=A if unit is None else A / unit), loss
 
 
@@ -158,7 +158,7 @@ def solve_rows(
 
     A convex problem for each row, so the start does not matter (if alpha > 0).
     """
-    return _half_sweep(
+    return _update_rows(
         side, model, alpha, alpha_bias, scale, inner_steps=100, inner_tol=1e-18, threads=threads
     )[0]
 
@@ -175,7 +175,7 @@ def minimise(
     threads: int = 1,
     half: bool = False,
     on_sweep: Callable[[Solution], bool] = lambda _: False,
-    bookmark: Bookmark = NO_BOOKMARK,
+    resume_point: ResumePoint = NO_RESUME_POINT,
     polish: bool = True,
 ) -> Solution:
     """Minimise the objective of the factor model from a start.
@@ -199,17 +199,17 @@ def minimise(
         Whether the first sweeps, while they gain much, read the fixed factors in half precision.
     on_sweep : callable
         Called with the state after each sweep; a true answer stops the fit.
-    bookmark : Bookmark
+    resume_point : ResumePoint
         Where to go on, and where to leave the state after each sweep.
     polish : bool
         Whether to end with the rows solved to rounding, as `solve_rows` does for new ones.
     """
     descent = _Descent(intervals, alpha, alpha_bias, scale, threads, half)
-    if bookmark.state is None:
+    if resume_point.state is None:
         now = descent.evaluate(start)
         before, momentum, settled, history = now.model, 0, 0, [now.value]
     else:
-        model, loss, descent.scale, descent.narrow, *steps = bookmark.state
+        model, loss, descent.scale, descent.narrow, *steps = resume_point.state
         before, momentum, settled, history = steps
         now = descent.point(model, loss)
     stopped, unit = False, settling_unit(len(intervals), history[0], now.value, scale)
@@ -234,7 +234,7 @@ def minimise(
         settled = settled + 1 if gain <= tol * unit else 0
         history.append(now.value)
         steps = before, momentum, settled, history
-        bookmark.put((now.model, now.loss, descent.scale, descent.narrow, *steps))
+        resume_point.put((now.model, now.loss, descent.scale, descent.narrow, *steps))
         stopped = on_sweep(Solution(now.model, np.array(history), False, descent.scale))
     if polish:
         rows = solve_rows(intervals.by_row, now.model, alpha, descent.scale, threads, alpha_bias)

@@ -19,7 +19,7 @@ from scipy.sparse.linalg import LinearOperator
 
 from declip.kernels import predict
 from declip.lowrank import LowRank
-from declip.svd import SVD, SparsePlusLowRank, worked_on_densely
+from declip.svd import SVD, SparsePlusLowRank, fits_dense
 
 __all__ = ["Clipping", "Limits", "clipping"]
 
@@ -69,7 +69,7 @@ class Clipping(Protocol):
 
 def clipping(X: LowRank, limits: Limits, threads: int = 1) -> Clipping:
     """Return Clip(X) in the form that suits it."""
-    if not worked_on_densely(X.shape) and limits.separable(X.shape):
+    if not fits_dense(X.shape) and limits.separable(X.shape):
         sides, share = _sides_of_columns(X, limits)
         if share <= _SPARSE_UP_TO:
             found = _differing(X, limits, sides)
@@ -212,7 +212,7 @@ class _Strips(LinearOperator):
         super().__init__(dtype, shape)
         self.strip, self.parts = strip, tuple(parts)
 
-    def there_and_back(self, V: NDArray) -> tuple[NDArray, NDArray]:
+    def gram_product(self, V: NDArray) -> tuple[NDArray, NDArray]:
         """Return Y = A V and A^T Y; each strip is made once."""
         V = V.astype(self.dtype, copy=False)
         Y = sum((S @ V for S in self.parts), start=np.zeros((self.shape[0], V.shape[1]), V.dtype))
@@ -224,7 +224,7 @@ class _Strips(LinearOperator):
         return Y, sum((S.T @ Y for S in self.parts), start=Z)
 
     def _matmat(self, V: NDArray) -> NDArray:
-        return self.there_and_back(V)[0]
+        return self.gram_product(V)[0]
 
     def toarray(self) -> NDArray:
         dense = np.concatenate([self.strip(rows) for rows in _strips(self.shape)])

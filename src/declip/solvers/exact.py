@@ -18,7 +18,7 @@ from scipy import sparse
 from declip.intervals import Intervals
 from declip.kernels import interval_loss
 from declip.lowrank import LowRank
-from declip.solvers.solution import NO_BOOKMARK, Bookmark, Solution
+from declip.solvers.solution import NO_RESUME_POINT, ResumePoint, Solution
 from declip.svd import SparsePlusLowRank, operator_norm, shrink, trace_norm
 
 __all__ = ["Bracket", "minimum_trace_norm"]
@@ -97,7 +97,7 @@ def minimum_trace_norm(
     tol: float = 1e-5,
     max_rank: int | None = None,
     on_sweep: Callable[[Solution], bool] = lambda _: False,
-    bookmark: Bookmark = NO_BOOKMARK,
+    resume_point: ResumePoint = NO_RESUME_POINT,
 ) -> Solution:
     """Return the matrix of least trace norm within the intervals; its proof is a `Bracket`.
 
@@ -105,14 +105,14 @@ def minimum_trace_norm(
     The step tau follows the balance of the two residuals, with the dual point kept.
     """
     split = _Splitting(intervals)
-    if bookmark.state is None:
+    if resume_point.state is None:
         s = -split.outside(np.zeros(len(intervals)))
         tau = 0.1 * operator_norm(split.sparse(s)) or 1.0
         X, x = LowRank.zero(intervals.shape), np.zeros(len(intervals))
         history, next_change, converged = [0.0], _CHECK_EVERY, False
         proof = split.bracket(X, x, s / tau)
     else:
-        X, x, s, tau, history, next_change, converged, proof = bookmark.state
+        X, x, s, tau, history, next_change, converged, proof = resume_point.state
     stopped = False
     while len(history) <= max_iter and not converged and not stopped:
         found = shrink(SparsePlusLowRank(X.A, X.B, (split.sparse(s),)), tau, X.Q, max_rank)
@@ -133,7 +133,7 @@ def minimum_trace_norm(
                 0.5 if primal > _IMBALANCE * dual else 2.0 if dual > _IMBALANCE * primal else 1.0
             )
             tau, s = change * tau, change * s
-        bookmark.put((X, x, s, tau, history, next_change, converged, proof))
+        resume_point.put((X, x, s, tau, history, next_change, converged, proof))
         model = X.astype(intervals.dtype)
         stopped = on_sweep(Solution(model, np.array(history), False, 0.0, proof=_UNKNOWN))
     proof = split.bracket(X, x, s / tau)

@@ -12,7 +12,7 @@ from declip.intervals import Intervals
 from declip.kernels import interval_loss
 from declip.lowrank import LowRank
 
-__all__ = ["OpenCells", "em_scale", "fit_scale", "open_cells", "scale_at_zero"]
+__all__ = ["CensoredSums", "censored_cells", "em_scale", "fit_scale", "scale_at_zero"]
 
 _EM_STEPS = 3
 
@@ -29,8 +29,8 @@ def fit_scale(
     """Return a better noise scale and the loss at it, by a few EM steps.
 
     They lower (loss + penalty) / scale^2 + n_exact log(scale): scale^2 is the mean of the squared
-    residuals of exact cells and the expected ones of open cells, with twice the penalty added to
-    the sum, which for a linear model is the maximum of the marginal likelihood.
+    residuals of exact cells and the expected ones of censored cells, with twice the penalty added
+    to the sum, which for a linear model is the maximum of the marginal likelihood.
 
     Parameters
     ----------
@@ -44,39 +44,39 @@ def fit_scale(
         Threads.
     """
     side = intervals.by_row
-    x = model.predict(side.open_rows(), side.open_idx, threads)
+    x = model.predict(side.censored_rows(), side.censored_idx, threads)
     return em_scale(
-        lambda at: open_cells(x, side.lower, side.upper, at, threads),
+        lambda at: censored_cells(x, side.lower, side.upper, at, threads),
         *(scale, loss, penalty, len(intervals)),
         largest=float(np.abs(side.value).max(initial=0.0)),
     )
 
 
-class OpenCells(NamedTuple):
-    """Sums over the open cells: of their loss, and of their expected squared residuals."""
+class CensoredSums(NamedTuple):
+    """Sums over the censored cells: of their loss, and of their expected squared residuals."""
 
     loss: float
     squares: float
 
 
-def open_cells(
+def censored_cells(
     x: NDArray, lower: NDArray, upper: NDArray, scale: float, threads: int = 1
-) -> OpenCells:
-    """Return what the noise scale needs to know of open cells predicted as ``x``."""
+) -> CensoredSums:
+    """Return what the noise scale needs to know of censored cells predicted as ``x``."""
     cell = interval_loss(x, lower, upper, scale=scale, threads=threads)
     squares = (scale**2 * (1 - cell.curvature) + cell.gradient**2).sum()
-    return OpenCells(float(cell.value.sum()), float(squares))
+    return CensoredSums(float(cell.value.sum()), float(squares))
 
 
 def em_scale(
-    at: Callable[[float], OpenCells],
+    at: Callable[[float], CensoredSums],
     scale: float,
     loss: float,
     penalty: float,
     n_cells: int,
     largest: float,
 ) -> tuple[float, float]:
-    """Return a better noise scale and the loss at it; ``at`` gives the open cells at a scale.
+    """Return a better noise scale and the loss at it; ``at`` gives the censored cells at a scale.
 
     The scale stays above a millionth of the ``largest`` value.
     """

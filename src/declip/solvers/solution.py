@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from declip.lowrank import LowRank
 
-__all__ = ["NO_BOOKMARK", "Bookmark", "Solution"]
+__all__ = ["NO_RESUME_POINT", "ResumePoint", "Solution"]
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class Solution:
         return float(self.history[-2] - self.history[-1]) / self.unit
 
 
-class Bookmark(Protocol):
+class ResumePoint(Protocol):
     """Where a solver leaves all that its next iteration needs, to be able to go on from there.
 
     Attributes
@@ -72,7 +72,7 @@ class Bookmark(Protocol):
         """Say that the fit is complete."""
 
 
-class _NoBookmark:
+class _NoResumePoint:
     state = None
 
     def put(self, state: Any) -> None: ...
@@ -80,4 +80,4 @@ class _NoBookmark:
     def done(self) -> None: ...
 
 
-NO_BOOKMARK: Bookmark = _NoBookmark()
+NO_RESUME_POINT: ResumePoint = _NoResumePoint()

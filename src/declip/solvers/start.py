@@ -13,7 +13,7 @@ from declip.intervals import Intervals, face_value
 from declip.lowrank import LowRank
 from declip.svd import truncated_svd
 
-__all__ = ["constant_model", "revived", "start_model", "start_scale"]
+__all__ = ["constant_model", "restart_dead_factors", "start_model", "start_scale"]
 
 _STRIP = 1 << 16  # cells widened to double precision at a time
 
@@ -40,7 +40,7 @@ def start_model(
     return LowRank(A.astype(dtype), B.astype(dtype), mean if bias else 0.0, bias)
 
 
-def revived(model: LowRank, intervals: Intervals, rng: np.random.Generator) -> LowRank:
+def restart_dead_factors(model: LowRank, intervals: Intervals, rng: np.random.Generator) -> LowRank:
     """Return a model to start from, with factors that have faded away begun anew.
 
     A strong penalty puts factors out, and one that is zero stays zero under a weak penalty. Factors
@@ -78,7 +78,7 @@ def start_scale(intervals: Intervals) -> float:
 
 
 def _face_values(intervals: Intervals) -> tuple[NDArray, NDArray]:
-    """Return the values of the exact cells, and those of the open ones at their limit."""
+    """Return the values of the exact cells, and those of the censored ones at their limit."""
     side = intervals.by_row
     return side.value, face_value(side.lower, side.upper)
 

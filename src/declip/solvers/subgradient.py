@@ -18,7 +18,7 @@ from declip.intervals import Intervals
 from declip.lowrank import LowRank
 from declip.objective import Gradient, gradient
 from declip.solvers.clipping import Clipping, Limits, clipping
-from declip.solvers.solution import NO_BOOKMARK, Bookmark, Solution
+from declip.solvers.solution import NO_RESUME_POINT, ResumePoint, Solution
 from declip.svd import SVD, leading, shrink
 
 __all__ = ["subgradient_descent"]
@@ -61,7 +61,7 @@ class _Problem:
     def step(self, point: _Point, eta: float) -> SVD:
         """Return shrink(X - eta (G + beta W * U V^T), eta alpha)."""
         G, X = point.gradient, point.X
-        parts = tuple(X.A.dtype.type(-eta) * S for S in (G.exact, G.open))
+        parts = tuple(X.A.dtype.type(-eta) * S for S in (G.exact, G.censored))
         moved = point.clipped.moved(point.clip, eta * self.alpha_clipped, parts)
         return shrink(moved, eta * self.alpha, X.Q, self.max_rank, warm_steps=1)
 
@@ -83,13 +83,13 @@ def subgradient_descent(
     tol: float = 1e-6,
     threads: int = 1,
     on_sweep: Callable[[Solution], bool] = lambda _: False,
-    bookmark: Bookmark = NO_BOOKMARK,
+    resume_point: ResumePoint = NO_RESUME_POINT,
 ) -> Solution:
     """Return the iterate with the lowest objective.
 
     Parameters
     ----------
-    intervals, start, alpha, max_iter, threads, on_sweep, bookmark
+    intervals, start, alpha, max_iter, threads, on_sweep, resume_point
         As in `declip.solvers.minimise`.
     limits : Limits
         Limits of all cells.
@@ -103,12 +103,12 @@ def subgradient_descent(
         The fit counts as settled if the last steps lowered the objective by at most this share.
     """
     problem = _Problem(intervals, limits, alpha, alpha_clipped, max_rank, threads)
-    if bookmark.state is None:
+    if resume_point.state is None:
         best = start
         now = problem.at(start, None)
         history, eta = [problem.value(now, start.trace_norm())], first_step
     else:
-        X, best, clip, history, eta = bookmark.state
+        X, best, clip, history, eta = resume_point.state
         now = problem.at(X, None, clip)
     stopped = False
     while len(history) <= max_iter and eta > _NEGLIGIBLE * first_step and not stopped:
@@ -119,7 +119,7 @@ def subgradient_descent(
             best = now.X
         history.append(min(value, history[-1]))
         eta *= _DECAY
-        bookmark.put((now.X, best, now.clip, history, eta))
+        resume_point.put((now.X, best, now.clip, history, eta))
         stopped = on_sweep(Solution(best, np.array(history), False, 0.0))
     unit = abs(history[-1]) or 1.0
     settled = history[-min(10, len(history))] - history[-1] <= tol * unit

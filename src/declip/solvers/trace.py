@@ -18,7 +18,7 @@ from declip.lowrank import LowRank
 from declip.objective import Gradient, Penalised, certificate, gradient, total_loss
 from declip.solvers.als import minimise
 from declip.solvers.noise import fit_scale
-from declip.solvers.solution import NO_BOOKMARK, Bookmark, Solution
+from declip.solvers.solution import NO_RESUME_POINT, ResumePoint, Solution
 from declip.svd import SVD, exceed, shrink, truncated_svd
 
 __all__ = ["factored", "proximal"]
@@ -81,7 +81,7 @@ def proximal(
     tol: float = 1e-4,
     threads: int = 1,
     on_sweep: Callable[[Solution], bool] = lambda _: False,
-    bookmark: Bookmark = NO_BOOKMARK,
+    resume_point: ResumePoint = NO_RESUME_POINT,
 ) -> Solution:
     """Minimise by accelerated proximal gradient.
 
@@ -91,7 +91,7 @@ def proximal(
 
     Parameters
     ----------
-    intervals, start, alpha, scale, max_iter, threads, on_sweep, bookmark
+    intervals, start, alpha, scale, max_iter, threads, on_sweep, resume_point
         As in `declip.solvers.minimise`.
     first_alpha : float
         Where the continuation begins.
@@ -101,12 +101,12 @@ def proximal(
         Stop when the duality gap is below this share of the objective.
     """
     problem = _Problem(intervals, alpha, scale, threads, max_rank)
-    if bookmark.state is None:
+    if resume_point.state is None:
         X = before = best = start
         history = [problem.value(start, start.trace_norm())]
         level, momentum, converged = max(alpha, _CONTINUATION * first_alpha), 1.0, False
     else:
-        X, before, best, history, level, momentum, problem.scale, converged = bookmark.state
+        X, before, best, history, level, momentum, problem.scale, converged = resume_point.state
     stopped = False
     while len(history) <= max_iter and not converged and not stopped:
         faster = 0.5 * (1 + math.sqrt(1 + 4 * momentum**2))
@@ -128,7 +128,7 @@ def proximal(
         if value <= history[-1] or converged:
             best = X
         history.append(min(value, history[-1]))
-        bookmark.put((X, before, best, history, level, momentum, problem.scale, converged))
+        resume_point.put((X, before, best, history, level, momentum, problem.scale, converged))
         stopped = on_sweep(Solution(best, np.array(history), False, problem.scale))
     return Solution(best, np.array(history), converged, problem.scale, stopped)
 
@@ -144,7 +144,7 @@ def factored(
     tol: float = 1e-4,
     threads: int = 1,
     on_sweep: Callable[[Solution], bool] = lambda _: False,
-    bookmark: Bookmark = NO_BOOKMARK,
+    resume_point: ResumePoint = NO_RESUME_POINT,
 ) -> Solution:
     """Minimise over factors, raising their rank until the duality gap is small.
 
@@ -153,14 +153,14 @@ def factored(
     (s - alpha)^2 / 2. Parameters are those of `proximal`.
     """
     problem = _Problem(intervals, alpha, scale, threads, max_rank)
-    if bookmark.state is None:
+    if resume_point.state is None:
         model, history = start, [problem.value(start, start.trace_norm())]
         stage_tol = tol
     else:
-        model, history, stage_tol, problem.scale = bookmark.state
+        model, history, stage_tol, problem.scale = resume_point.state
     converged = stopped = False
     while len(history) <= max_iter and not converged and not stopped:
-        bookmark.put((model, history, stage_tol, problem.scale))
+        resume_point.put((model, history, stage_tol, problem.scale))
         part = minimise(
             *(intervals, _widened(problem, model), alpha),
             scale=problem.scale,

@@ -41,10 +41,10 @@ def row_objective(p, design, offset, lower, upper, alpha, scale):
         loss = 0.5 * (x - np.clip(x, lower, upper)) ** 2
     else:
         exact = lower == upper
-        open_ = -(scale**2) * np.where(
+        censored = -(scale**2) * np.where(
             np.isinf(upper), norm.logsf((lower - x) / scale), norm.logcdf((upper - x) / scale)
         )
-        loss = np.where(exact, 0.5 * (x - np.where(exact, lower, 0)) ** 2, open_)
+        loss = np.where(exact, 0.5 * (x - np.where(exact, lower, 0)) ** 2, censored)
     return loss.sum() + 0.5 * alpha * p @ p
 
 

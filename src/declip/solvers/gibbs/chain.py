@@ -61,15 +61,15 @@ class Table:
         return np.argsort(self.cells.by_row.exact_idx, kind="stable")
 
     @cached_property
-    def open_order(self) -> NDArray[np.int64]:
-        """Positions, by row, of the open cells by column."""
-        return np.argsort(self.cells.by_row.open_idx, kind="stable")
+    def censored_order(self) -> NDArray[np.int64]:
+        """Positions, by row, of the censored cells by column."""
+        return np.argsort(self.cells.by_row.censored_idx, kind="stable")
 
     @cached_property
     def counts(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Observed cells of each row and of each column."""
         rows, cols = (
-            np.diff(side.exact_ptr) + np.diff(side.open_ptr)
+            np.diff(side.exact_ptr) + np.diff(side.censored_ptr)
             for side in (self.cells.by_row, self.cells.by_col)
         )
         return rows, cols
@@ -90,9 +90,9 @@ class Chain:
     row_prior : Gaussian
         The prior under which the rows were drawn.
     z : ndarray
-        Values of the open cells, by row.
+        Values of the censored cells, by row.
     weights : (ndarray, ndarray) or None
-        Weights of exact and open cells, by row; None for Gaussian noise.
+        Weights of exact and censored cells, by row; None for Gaussian noise.
     rng, seed : Generator, int
         For what is drawn here, and for what the kernels draw.
     n_sweeps : int
@@ -114,7 +114,7 @@ class Chain:
 
     @classmethod
     def start(cls, cells: Intervals, model: Model, seed: np.random.SeedSequence) -> Chain:
-        """Begin with rows from their prior, no column factors and open cells at their mean."""
+        """Begin with rows from their prior, no column factors and censored cells at their mean."""
         rng = np.random.default_rng(seed)
         (n, m), k = cells.shape, model.rank
         A, B = np.zeros((n, k + 1)), np.zeros((m, k + 1))
@@ -126,7 +126,7 @@ class Chain:
             scales=NoiseScales.start(model.noise, cells.shape),
             row_prior=standard_normal(k + model.row_offsets),
             z=expected_cells(cells.by_row),
-            weights=(np.ones(cells.n_exact), np.ones(cells.n_open)) if model.df else None,
+            weights=(np.ones(cells.n_exact), np.ones(cells.n_censored)) if model.df else None,
             rng=rng,
             seed=int(seed.generate_state(1, np.uint64)[0]),
         )
@@ -138,7 +138,7 @@ class Chain:
         return twin
 
     def sweep(self, table: Table, threads: int) -> None:
-        """Draw columns, then rows; the open cells with both."""
+        """Draw columns, then rows; the censored cells with both."""
         self._draw_cols(table, threads)
         self._draw_rows(table, threads)
         self.n_sweeps += 1
@@ -146,8 +146,8 @@ class Chain:
     def _draw_cols(self, table: Table, threads: int) -> None:
         flipped, scales = self.factors.T, self.scales
         prior = draw_normal_wishart if self.model.row_offsets else draw_relevance
-        design, offset = flipped.seen_from_rows()
-        orders = table.exact_order if self.weights else None, table.open_order
+        design, offset = flipped.design()
+        orders = table.exact_order if self.weights else None, table.censored_order
         state = self._cells_in(orders)
         B = flipped.A.copy()
         squares = kernels.draw_rows(
@@ -185,11 +185,11 @@ class Chain:
         self, orders: tuple[NDArray | None, NDArray | None]
     ) -> tuple[Pair | None, NDArray[np.float64]]:
         """Return copies of the weights and values of the cells, in another order."""
-        exact, open_ = (slice(None) if order is None else order for order in orders)
-        z = np.array(self.z[open_])
+        exact, censored = (slice(None) if order is None else order for order in orders)
+        z = np.array(self.z[censored])
         if self.weights is None:
             return None, z
-        return (np.array(self.weights[0][exact]), np.array(self.weights[1][open_])), z
+        return (np.array(self.weights[0][exact]), np.array(self.weights[1][censored])), z
 
     def _take_cells(
         self, orders: tuple[NDArray | None, NDArray], state: tuple[Pair | None, NDArray]
@@ -204,12 +204,12 @@ class Chain:
 def row_design(factors: LowRank, offsets: bool) -> Pair:
     """Return what the rows are seen through: with or without a column for their offset."""
     if offsets:
-        return factors.seen_from_rows()
+        return factors.design()
     return np.ascontiguousarray(factors.Q), np.ascontiguousarray(factors.col_offset)
 
 
 def expected_cells(side: Cells) -> NDArray[np.float64]:
-    """Return the mean of N(0, 1) in the interval of each open cell."""
+    """Return the mean of N(0, 1) in the interval of each censored cell."""
     cell = kernels.interval_loss(np.zeros(len(side.lower)), side.lower, side.upper, scale=1.0)
     return np.clip(-cell.gradient, side.lower, side.upper)
 

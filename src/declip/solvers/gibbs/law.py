@@ -11,11 +11,11 @@ from scipy import special
 
 from declip.kernels import interval_loss, truncated_normals
 
-__all__ = ["Law"]
+__all__ = ["NoiseDistribution"]
 
 
 @dataclass(frozen=True)
-class Law:
+class NoiseDistribution:
     """Standard normal noise, or Student t with ``df`` degrees of freedom if that is positive."""
 
     df: float = 0.0

@@ -13,7 +13,7 @@ from declip import kernels
 from declip.intervals import Intervals
 from declip.lowrank import LowRank
 from declip.solvers.gibbs.chain import Chain, Model, expected_cells, row_design
-from declip.solvers.gibbs.law import Law
+from declip.solvers.gibbs.law import NoiseDistribution
 from declip.solvers.gibbs.priors import POOLED_DF, Gaussian, row_precision
 from declip.solvers.gibbs.units import Units
 
@@ -77,9 +77,9 @@ class Posterior:
         return np.dtype(np.float64)
 
     @property
-    def law(self) -> Law:
+    def law(self) -> NoiseDistribution:
         """The law of the noise."""
-        return Law(self.model.df)
+        return NoiseDistribution(self.model.df)
 
     def block(
         self, rows: NDArray | slice = slice(None), cols: NDArray | slice = slice(None)
@@ -217,7 +217,12 @@ class Posterior:
 
 
 def _mixture_quantile(
-    law: Law, x: NDArray, scale: NDArray, lower: NDArray, upper: NDArray, share: NDArray
+    law: NoiseDistribution,
+    x: NDArray,
+    scale: NDArray,
+    lower: NDArray,
+    upper: NDArray,
+    share: NDArray,
 ) -> NDArray[np.float64]:
     """Invert the mean over samples (first axis) of the laws of x + scale * noise in the bounds."""
     a, b = (lower - x) / scale, (upper - x) / scale
@@ -240,8 +245,8 @@ def _rows_under(
     """Yield the samples with rows drawn for other cells, a short chain of them for each."""
     side, n = cells.by_row, cells.shape[0]
     z, precision = expected_cells(side), np.ones(n)
-    weights = (np.ones(cells.n_exact), np.ones(cells.n_open)) if model.df else None
-    counts = np.diff(side.exact_ptr) + np.diff(side.open_ptr)
+    weights = (np.ones(cells.n_exact), np.ones(cells.n_censored)) if model.df else None
+    counts = np.diff(side.exact_ptr) + np.diff(side.censored_ptr)
     rng, sweep = np.random.default_rng(seed), 0
     for sample in samples:
         B = sample.factors.astype(np.float64)

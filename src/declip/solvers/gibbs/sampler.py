@@ -13,7 +13,7 @@ from declip.solvers.gibbs.chain import Chain, Model, Table
 from declip.solvers.gibbs.convergence import effective_sample_size, split_r_hat
 from declip.solvers.gibbs.posterior import Posterior, Sample
 from declip.solvers.gibbs.units import Units
-from declip.solvers.solution import NO_BOOKMARK, Bookmark
+from declip.solvers.solution import NO_RESUME_POINT, ResumePoint
 
 __all__ = ["AGREEING", "JUDGED", "R_HAT_LIMIT", "Kept", "Monitor", "Run", "sample_posterior"]
 
@@ -66,12 +66,12 @@ class Monitor:
 
     @classmethod
     def of(cls, cells: Intervals) -> Monitor:
-        """Choose open cells and cells at random places, and columns, evenly spread."""
+        """Choose censored cells and cells at random places, and columns, evenly spread."""
         side = cells.by_row
-        some = _evenly(cells.n_open)
+        some = _evenly(cells.n_censored)
         places = np.random.default_rng(0).integers(0, cells.shape, (_WATCHED, 2), dtype=np.int32)
-        rows = np.concatenate([side.open_rows()[some], places[:, 0]])
-        cols = np.concatenate([side.open_idx[some], places[:, 1]])
+        rows = np.concatenate([side.censored_rows()[some], places[:, 0]])
+        cols = np.concatenate([side.censored_idx[some], places[:, 1]])
         return cls(rows, cols, _evenly(cells.shape[1]).astype(np.int32))
 
     def watch(self, chain: Chain) -> NDArray[np.float64]:
@@ -182,7 +182,7 @@ def sample_posterior(
     last: Run | None = None,
     threads: int = 1,
     on_sweep: Callable[[Run], bool] = lambda _: False,
-    bookmark: Bookmark = NO_BOOKMARK,
+    resume_point: ResumePoint = NO_RESUME_POINT,
 ) -> Run:
     """Draw from the posterior of a low-rank table with intervals.
 
@@ -208,12 +208,12 @@ def sample_posterior(
         Threads; the result does not depend on it.
     on_sweep : callable
         Called after each sweep of all chains; a true answer stops.
-    bookmark : Bookmark
+    resume_point : ResumePoint
         Where to go on, and where to leave the state after each sweep.
     """
     done = 0
-    if bookmark.state is not None:
-        run, done, burn_in = bookmark.state
+    if resume_point.state is not None:
+        run, done, burn_in = resume_point.state
     elif last is None:
         units = units or Units.of(intervals, shared=model.row_offsets)
         run = _begin(intervals, model, chains, max_kept, seed, units)
@@ -228,7 +228,7 @@ def sample_posterior(
             run.traces.append(np.array([run.monitor.watch(chain) for chain in run.chains]))
             for chain, kept in zip(run.chains, run.kept, strict=True):
                 kept.offer(chain)
-        bookmark.put((run, sweep + 1, burn_in))
+        resume_point.put((run, sweep + 1, burn_in))
         if on_sweep(run):
             return replace(run, stopped=True)
     return run

@@ -35,7 +35,7 @@ class Units:
         """Fit a censored normal to each column, or to all cells alike if ``shared``."""
         side, n_cols = intervals.by_row, intervals.shape[1]
         if not shared:
-            return cls(*_censored_normals(side, side.exact_idx, side.open_idx, n_cols))
+            return cls(*_censored_normals(side, side.exact_idx, side.censored_idx, n_cols))
         some = slice(None, None, max(1, len(intervals) // _ENOUGH_CELLS))
         cells = replace(
             side, value=side.value[some], lower=side.lower[some], upper=side.upper[some]
@@ -51,8 +51,8 @@ class Units:
             name: (getattr(side, name).astype(np.float64) - self.shift[idx]) / self.scale[idx]
             for name, idx in (
                 ("value", side.exact_idx),
-                ("lower", side.open_idx),
-                ("upper", side.open_idx),
+                ("lower", side.censored_idx),
+                ("upper", side.censored_idx),
             )
         }
         return replace(intervals, by_row=replace(side, **bounds))
@@ -63,7 +63,7 @@ class Units:
 
 
 def _censored_normals(
-    side: Cells, exact: NDArray[np.int32], open_: NDArray[np.int32], n: int
+    side: Cells, exact: NDArray[np.int32], censored: NDArray[np.int32], n: int
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return mean and standard deviation of n groups of cells, by EM for a censored normal.
 
@@ -72,22 +72,22 @@ def _censored_normals(
     """
     value, lower, upper = (a.astype(np.float64) for a in (side.value, side.lower, side.upper))
     face = face_value(lower, upper)
-    count = np.maximum(np.bincount(exact, minlength=n) + np.bincount(open_, minlength=n), 1)
+    count = np.maximum(np.bincount(exact, minlength=n) + np.bincount(censored, minlength=n), 1)
 
-    def means(of_exact: NDArray, of_open: NDArray) -> NDArray[np.float64]:
-        sums = np.bincount(exact, of_exact, n) + np.bincount(open_, of_open, n)
+    def means(of_exact: NDArray, of_censored: NDArray) -> NDArray[np.float64]:
+        sums = np.bincount(exact, of_exact, n) + np.bincount(censored, of_censored, n)
         return sums / count
 
     shift = means(value, face)
-    scale = np.sqrt(means((value - shift[exact]) ** 2, (face - shift[open_]) ** 2))
+    scale = np.sqrt(means((value - shift[exact]) ** 2, (face - shift[censored]) ** 2))
     told = _several_values(value, exact, n)
     scale = np.where(told & (scale > 0), scale, 1.0)
-    for _ in range(_EM_STEPS if len(open_) else 0):
-        ends = [(end - shift[open_]) / scale[open_] for end in (lower, upper)]
-        cell = interval_loss(np.zeros(len(open_)), *ends, scale=1.0)
-        expected = shift[open_] - scale[open_] * cell.gradient
+    for _ in range(_EM_STEPS if len(censored) else 0):
+        ends = [(end - shift[censored]) / scale[censored] for end in (lower, upper)]
+        cell = interval_loss(np.zeros(len(censored)), *ends, scale=1.0)
+        expected = shift[censored] - scale[censored] * cell.gradient
         new_shift = np.where(told, means(value, expected), shift)
-        spread = scale[open_] ** 2 * (1 - cell.curvature) + (expected - new_shift[open_]) ** 2
+        spread = scale[censored] ** 2 * (1 - cell.curvature) + (expected - new_shift[censored]) ** 2
         new_scale = np.sqrt(means((value - new_shift[exact]) ** 2, spread))
         new_scale = np.where(told, new_scale, scale)
         step = np.maximum(abs(new_shift - shift), abs(new_scale - scale)) / scale

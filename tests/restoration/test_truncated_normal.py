@@ -6,7 +6,7 @@ from numpy.testing import assert_allclose
 from scipy.integrate import simpson
 from scipy.stats import norm, truncnorm
 
-from declip.restoration.tails import Tails
+from declip.restoration.tails import TruncatedNormal
 
 INF = np.inf
 CASES = [  # lower, upper, centre, spread, pull
@@ -24,12 +24,12 @@ CASES = [  # lower, upper, centre, spread, pull
 
 def law(lower, upper, centre, spread, pull):
     arrays = (np.array([x]) for x in (lower, upper, centre, spread))
-    return Tails.of(*arrays).pulled(np.array([pull]))
+    return TruncatedNormal.of(*arrays).pulled(np.array([pull]))
 
 
 def density(case, z):
     arrays = (np.full(len(z), x) for x in case[:4])
-    return np.exp(Tails.of(*arrays).pulled(np.full(len(z), case[4])).log_density(z))
+    return np.exp(TruncatedNormal.of(*arrays).pulled(np.full(len(z), case[4])).log_density(z))
 
 
 def ends(lower, upper, centre, spread, pull):
@@ -75,7 +75,7 @@ def test_quantile_leaves_the_asked_share_beyond(case):
 
 def test_a_law_that_is_not_drawn_in_is_the_truncated_normal():
     lower = np.array([-1.0, 0.5, 3.0])
-    tails = Tails.of(lower, np.full(3, INF), np.zeros(3), np.ones(3))
+    tails = TruncatedNormal.of(lower, np.full(3, INF), np.zeros(3), np.ones(3))
     assert_allclose(tails.mean(), truncnorm.mean(lower, INF), atol=1e-9)
     assert_allclose(tails.surprise(lower + 1), norm.logsf(lower) - norm.logsf(lower + 1))
 
@@ -103,7 +103,7 @@ def test_floors_mirror_ceilings():
 
 def test_values_never_fall_short_of_the_limit_however_far_out_it_is():
     limit = np.array([0.0, 5.0, 30.0, 300.0])
-    tails = Tails.of(limit, np.full(4, INF), np.zeros(4), np.ones(4))
+    tails = TruncatedNormal.of(limit, np.full(4, INF), np.zeros(4), np.ones(4))
     assert (tails.mean() > limit).all()
     # far out the tail is exponential with rate limit
     assert_allclose(tails.mean()[2:] - limit[2:], 1 / limit[2:], rtol=5e-3)

@@ -13,14 +13,14 @@ from scipy import sparse
 from declip.intervals import Intervals
 from declip.validation import check_memory
 
-__all__ = ["Packing"]
+__all__ = ["OutputKind"]
 
 _DENSE_UP_TO = 10_000_000  # cells of an Intervals that is given back as an array
 _FEWER = "pass it as a scipy.sparse matrix, of which only the stored cells are given back."
 
 
 @dataclass(frozen=True, eq=False)
-class Packing:
+class OutputKind:
     """What the input was, and so how a result is given back.
 
     Attributes
@@ -38,7 +38,7 @@ class Packing:
     dense: bool
 
     @classmethod
-    def of(cls, X: Any, intervals: Intervals) -> Packing:
+    def of(cls, X: Any, intervals: Intervals) -> OutputKind:
         """Look at the input; refuse it before any work if the result could not fit in memory."""
         large = isinstance(X, Intervals) and np.prod(X.shape, dtype=float) > _DENSE_UP_TO
         dense = not (sparse.issparse(X) or large)
