@@ -21,7 +21,7 @@ from itertools import product
 from typing import Any
 
 import numpy as np
-from common import RESULTS, markdown_table, mean_and_error, progress, resume, write_json
+from common import RESULTS, Runs, markdown_table, mean_and_error, progress, write_json
 from ratings import DATA, Task
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris, load_wine
 
@@ -149,16 +149,14 @@ def cases(args: argparse.Namespace) -> Iterator[tuple[str, tuple, Any]]:
 
 
 def summaries(args: argparse.Namespace) -> list[dict[str, Any]]:
-    rows = []
+    runs, rows = Runs(RESULTS / "bayes.jsonl"), []
     with progress() as bar:
         for label, what, run in bar.track(list(cases(args)), description="BayesCMC"):
             found = []
             for seed in args.seeds:
-                file = f"{label.replace(' ', '').replace(',', '-')}-seed{seed}.json"
+                name = f"{label.replace(' ', '').replace(',', '-')}-seed{seed}"
                 settings = {"case": label, "seed": seed}
-                found.append(
-                    resume(RESULTS / "bayes" / file, settings, lambda: run(*what, seed))  # noqa: B023
-                )
+                found.append(runs.resume(name, settings, lambda: run(*what, seed)))  # noqa: B023
             keys = [k for k in found[0] if k not in ("settings", *environment())]
             values = {k: mean_and_error([f[k] for f in found]) for k in keys}
             rows.append(

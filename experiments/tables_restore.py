@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 from clipped_tables import ENDS, ISSUED, OTHER, TABLES, clipped_table
-from common import RESULTS, markdown_table, progress, resume, write_json
+from common import RESULTS, Runs, markdown_table, progress, write_json
 from sklearn.experimental import enable_iterative_imputer  # noqa: F401
 from sklearn.impute import IterativeImputer, KNNImputer
 
@@ -34,7 +34,7 @@ from declip.restoration.choose import ReclipTask, Settings
 from declip.restoration.rounding import RoundingGrid
 from declip.restoration.tails import TruncatedNormal
 
-FOLDER = RESULTS / "tables_restore"
+RUNS = Runs(RESULTS / "tables_restore.jsonl")
 OTHERS = ("left at the limit", "column Tobit", "KNN", "iterative", "TrCMC, missing")
 PEERS = OTHERS[2:]
 FIGURES = ("cover", "cover_reclip", "cover_filled", "seconds")
@@ -152,9 +152,9 @@ def summary(rows: list[dict[str, Any]]) -> dict[str, Any]:
 def mean_of(name: str, quantile: float, ends: str, seeds: list[int]) -> dict[str, Any]:
     found = []
     for seed in seeds:
-        path = FOLDER / f"{name.replace(' ', '-')}-{quantile:g}-{ends}-seed{seed}.json"
+        case = f"{name.replace(' ', '-')}-{quantile:g}-{ends}-seed{seed}"
         settings = {"table": name, "quantile": quantile, "ends": ends, "seed": seed}
-        found.append(resume(path, settings, lambda seed=seed: run(name, quantile, ends, seed)))
+        found.append(RUNS.resume(case, settings, lambda seed=seed: run(name, quantile, ends, seed)))
     errors = {k: float(np.mean([f["errors"][k] for f in found])) for k in found[0]["errors"]}
     return {
         **{"table": name, "quantile": quantile, "ends": ends, **errors},

@@ -17,7 +17,7 @@ from time import perf_counter
 from typing import Any
 
 import numpy as np
-from common import RESULTS, markdown_table, mean_and_error, progress, resume, write_json
+from common import RESULTS, Runs, markdown_table, mean_and_error, progress, write_json
 
 from declip import EntrySearchCV, EntryShuffleSplit, FroCMC, Intervals
 from declip.datasets import make_clipped_low_rank
@@ -80,7 +80,7 @@ def main() -> None:
     args = parser.parse_args()
     warnings.simplefilter("ignore", UserWarning)
     size = "small" if args.small else "full"
-    rows = []
+    kept, rows = Runs(RESULTS / "tuning.jsonl"), []
     with progress() as bar:
         todo = list(product(args.noise, args.thresholds))
         task = bar.add_task("tuning", total=len(todo) * len(args.seeds))
@@ -88,10 +88,9 @@ def main() -> None:
             runs = []
             for seed in args.seeds:
                 settings = {"size": size, "C": C, "noise": noise, "seed": seed}
-                path = RESULTS / "tuning" / f"{size}-C{C:g}-noise{noise:g}-seed{seed}.json"
-                runs.append(
-                    resume(path, settings, lambda: run(size, C, seed, noise, args.threads))  # noqa: B023
-                )
+                name = f"{size}-C{C:g}-noise{noise:g}-seed{seed}"
+                again = lambda: run(size, C, seed, noise, args.threads)  # noqa: B023, E731
+                runs.append(kept.resume(name, settings, again))
                 bar.advance(task)
             rows.append(
                 {

@@ -38,13 +38,9 @@ def _percent(low: float, high: float) -> str:
 
 def ratings() -> str:
     """Return a table of the average precision on the rating tasks, from the kept runs."""
-    folders = (RESULTS / "paper" / "beyond", RESULTS / "ratings")
-    runs = [
-        json.loads(path.read_text())
-        for path in sorted(next(f for f in folders if f.is_dir()).glob("*-task*.json"))
-    ]
+    kept = (RESULTS / "paper" / "beyond.jsonl").read_text().splitlines()
     found: dict[str, dict[str, list]] = {}
-    for run in runs:
+    for run in map(json.loads, kept):
         settings = run["settings"]
         task = f"{settings['data']}, task {settings['task']}"
         found.setdefault(settings["model"], {}).setdefault(task, []).append(run["grid"])

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import argparse
 import importlib
-import shutil
 import sys
 
 from experiments.paper import page
@@ -43,7 +42,7 @@ def main() -> None:
         sys.exit(not all(same))
     if args.fresh:
         for study in studies:
-            shutil.rmtree(folder / study, ignore_errors=True)
+            (folder / f"{study}.jsonl").unlink(missing_ok=True)
     failed = [] if args.page else run_all(all_jobs(studies, args.quick), folder, args.workers)
     print(page.write(folder, args.quick))
     for job, error in failed:

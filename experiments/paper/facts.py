@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import numpy as np
+from experiments.common import Runs
 from experiments.paper import summary, tables, theory
 from experiments.paper.runner import FULL
 from experiments.paper.summary import TASKS, Result
 from experiments.paper.tables import Results, short, small
 
+FULL_GRID = Runs(FULL / "full-grid.jsonl")
 EXACT = 1e-3  # relative error below which the least trace norm counts as exact
 
 
@@ -164,23 +165,18 @@ def undetermined(results: list[Result]) -> str:
 
 def full_grid_errors() -> str:
     """Return the errors of the full grids with fresh starts."""
-    stored = [json.loads(path.read_text()) for path in sorted((FULL / "full-grid").glob("*.json"))]
-    errors = summary.averaged(stored, ("C",), lambda r: r["chosen"]["all_cells"])
+    errors = summary.averaged(FULL_GRID.read().values(), ("C",), lambda r: r["chosen"]["all_cells"])
     parts = [f"C = {C:g}: {small(mean)}, {mean.seeds} seeds" for (C,), mean in errors.items()]
     return "; ".join(parts)
 
 
 def full_grid(results: list[Result]) -> str:
     """Compare what was chosen with the choice of full grids, made with fresh starts."""
-    same, ratios = [], []
+    runs, same, ratios = FULL_GRID.read(), [], []
     for result in results:
-        path = (
-            FULL
-            / "full-grid"
-            / "{generator}-C{C}-seed{seed}-{method}.json".format(**result["settings"])
-        )
-        if result["settings"]["size"] == "full" and path.exists():
-            full, chosen = json.loads(path.read_text())["chosen"], result["chosen"]
+        run = runs.get("{generator}-C{C}-seed{seed}-{method}".format(**result["settings"]))
+        if run and result["settings"]["size"] == "full":
+            full, chosen = run["chosen"], result["chosen"]
             same.append(all(full[name] == chosen[name] for name in ("k", "alpha")))
             ratios.append(chosen["all_cells"] / full["all_cells"])
     if not same:

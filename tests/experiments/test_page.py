@@ -2,7 +2,7 @@
 
 import pytest
 from experiments.paper import facts, page, pictures, summary, tables
-from experiments.paper.runner import run_one
+from experiments.paper.runner import run_and_keep
 from experiments.paper.summary import Mean
 
 
@@ -14,7 +14,7 @@ def test_the_page_of_nothing_says_so(tmp_path):
 
 def test_the_page_shows_the_illustration_once_it_was_run(tmp_path):
     (job,) = (job for job in pictures.jobs(True) if job.name == "illustration")
-    run_one(job, tmp_path)
+    run_and_keep(job, tmp_path)
     written = page.write(tmp_path, quick=True)
     assert "| pictures | 1 of 3 |" in written.read_text()
     assert (tmp_path / "figures" / "illustration.png").stat().st_size > 1000
