@@ -22,7 +22,7 @@ def huber(cells: Intervals, X: LowRank, delta: float) -> Gradient:
     """Return the loss and its gradient with respect to X."""
     squared = gradient(cells, X)  # its data are the distances r, exact and censored cells apart
     loss, parts = 0.0, []
-    for part in (squared.exact, squared.open):
+    for part in (squared.exact, squared.censored):
         r = np.abs(part.data)
         loss += float(np.where(r <= delta, 0.5 * r**2, delta * (r - 0.5 * delta)).sum())
         bounded = part.copy()
