@@ -57,3 +57,11 @@ def test_a_constant_and_an_empty_column_are_taken():
     scaling = Scaling.of(Intervals.from_table(table))
     assert np.isfinite(scaling.units.scale).all()
     assert (scaling.units.scale > 0).all()
+
+
+def test_a_ceiling_of_zero_has_no_logarithm():
+    table = X.copy()
+    table[2, 1] = 0.0
+    cells = Intervals.from_table(table, ceiling=np.where(table == 0, 0.0, np.inf))
+    with pytest.raises(ValueError, match=r"row 2, column 1.* its logarithm says nothing"):
+        Scaling.of(cells, log=True)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from declip.intervals import Intervals
 from declip.solvers.gibbs.units import Units
-from declip.validation import check_positive
+from declip.validation import check_logarithms
 
 __all__ = ["SCALES", "Scaling"]
 
@@ -61,7 +61,9 @@ class Scaling:
         if self.log.any():
             rows, cols, lower, upper = intervals.triplets()
             taken = self.log[cols]
-            check_positive(intervals, rows, cols, np.where(taken, upper, 1.0))
+            check_logarithms(
+                intervals, rows, cols, *(np.where(taken, x, 1.0) for x in (lower, upper))
+            )
             bounds = [np.where(taken, _logarithm(end), end) for end in (lower, upper)]
             intervals = intervals.with_bounds(*bounds)
         return self.units.standardise(intervals)

@@ -5,6 +5,7 @@ that is being run is always on the screen, so that a crash can be run again with
 """
 
 import argparse
+from dataclasses import replace
 from time import monotonic
 
 import numpy as np
@@ -25,7 +26,7 @@ def run_case(seed):
     kernels.use_isa(rng.choice(kernels.isa_names()))
     try:
         table, size = random_intervals(rng)
-        for check in (check_sweep, check_predict, check_loss, check_draws, check_normals):
+        for check in CHECKS:
             check(rng, table, size)
     finally:
         kernels.use_isa(best)
@@ -125,27 +126,52 @@ def check_draws(rng, table, size):
     """Drawn cells lie in their intervals and drawn factors are finite, with and without weights."""
     cells = table.astype(np.float64)
     for side, own, other in ((cells.by_row, 0, 1), (cells.by_col, 1, 0)):
-        factors = random_factors(rng, cells, size)
-        F, k = factors[own].copy(), factors[own].shape[1]
-        prior = np.eye(k) * k / size, rng.normal(size=k) / np.sqrt(size)
-        precision = [
-            rng.gamma(2.0, size=len(f)) / s for f, s in ((F, size), (factors[other], size))
-        ]
-        weights = None
-        if rng.random() < 0.5:
-            weights = np.ones(len(side.value)), np.ones(len(side.lower))
-        z = np.clip(0.0, side.lower, side.upper)
-        squares = kernels.draw_rows(
-            *(side, z, F, factors[other], np.zeros(len(factors[other])), prior, tuple(precision)),
-            key=(int(rng.integers(2**63)), int(rng.integers(2**40))),
-            weights=weights,
-            df=float(rng.uniform(1.5, 30)),
-            same_stream=bool(rng.random() < 0.2),
-            threads=int(rng.integers(1, 4)),
-        )
+        z, F, *rest = _draw_problem(rng, cells, size, side, own, other)
+        squares = _drawn(rng, side, z, F, *rest)
         assert np.isfinite(F).all()
         assert np.isfinite(squares).all()
         assert ((side.lower <= z) & (z <= side.upper)).all()
+
+
+def check_spoilt_draws(rng, table, size):
+    """A number that is not finite, anywhere, gives an error or a finite draw, never a hang."""
+    cells = table.astype(np.float64)
+    side = cells.by_row
+    parts = _draw_problem(rng, cells, size, side, 0, 1)
+    z, F, other, offset, prior, precision = parts
+    spoilt = [side.value.copy(), side.lower.copy(), side.upper.copy()]
+    some = [a for a in (z, other, offset, *prior, *precision, *spoilt) if a.size]
+    hit = some[rng.integers(len(some))]
+    hit.flat[rng.integers(hit.size)] = rng.choice([np.nan, np.inf, -np.inf, 0.0, 1e300, -1e300])
+    side = replace(side, **dict(zip(("value", "lower", "upper"), spoilt, strict=True)))
+    try:
+        assert np.isfinite(_drawn(rng, side, z, F, other, offset, prior, precision)).all()
+        assert np.isfinite(F).all()
+    except FloatingPointError:
+        pass
+
+
+def _draw_problem(rng, cells, size, side, own, other):
+    factors = random_factors(rng, cells, size)
+    k = factors[own].shape[1]
+    prior = np.eye(k) * k / size, rng.normal(size=k) / np.sqrt(size)
+    precision = tuple(rng.gamma(2.0, size=len(factors[i])) / size for i in (own, other))
+    z, offset = np.clip(0.0, side.lower, side.upper), np.zeros(len(factors[other]))
+    return z, factors[own].copy(), factors[other], offset, prior, precision
+
+
+def _drawn(rng, side, z, own, other, offset, prior, precision):
+    weights = None
+    if rng.random() < 0.5:
+        weights = np.ones(len(side.value)), np.ones(len(side.lower))
+    return kernels.draw_rows(
+        *(side, z, own, other, offset, prior, precision),
+        key=(int(rng.integers(2**63)), int(rng.integers(2**40))),
+        weights=weights,
+        df=float(rng.uniform(1.5, 30)),
+        same_stream=bool(rng.random() < 0.2),
+        threads=int(rng.integers(1, 4)),
+    )
 
 
 def check_normals(rng, table, size):
@@ -155,6 +181,24 @@ def check_normals(rng, table, size):
     sd = size * 10.0 ** rng.uniform(-3, 3, len(lower))
     drawn = kernels.truncated_normals(mean, sd, lower, upper, (int(rng.integers(2**63)), 0))
     assert ((lower <= drawn) & (drawn <= upper)).all()
+
+
+def check_spoilt_normals(rng, table, size):
+    """What cannot be drawn is refused, and what is drawn lies in its bounds."""
+    odd = [np.nan, np.inf, -np.inf, 0.0, -1.0, size, 1e-300, 1e300, -1e300]
+    for _ in range(20):
+        mean, sd, lower, upper = rng.choice(odd, (4, 1))
+        try:
+            drawn = kernels.truncated_normals(mean, sd, lower, upper, (int(rng.integers(2**63)), 0))
+        except FloatingPointError:
+            continue
+        assert ((lower <= drawn) & (drawn <= upper)).all()
+
+
+CHECKS = (
+    *(check_sweep, check_predict, check_loss, check_draws, check_spoilt_draws),
+    *(check_normals, check_spoilt_normals),
+)
 
 
 def main():

@@ -251,6 +251,55 @@ def test_a_prior_that_is_not_positive_is_refused():
         draw(p, p["cells"].by_row.lower.copy())
 
 
+@pytest.mark.parametrize(
+    ("mean", "sd", "a", "b"),
+    [
+        (np.nan, 1.0, 0.0, 1.0),
+        (np.inf, 1.0, 0.0, np.inf),
+        (0.0, np.nan, 0.0, 1.0),
+        (0.0, 0.0, 0.0, 1.0),
+        (0.0, -1.0, 0.0, 1.0),
+        (0.0, np.inf, 0.0, 1.0),
+        (0.0, 1.0, np.nan, 1.0),
+        (0.0, 1.0, 0.0, np.nan),
+        (0.0, 1.0, 1.0, 0.0),
+        (0.0, 1.0, -np.inf, -np.inf),
+        (0.0, 1.0, np.inf, np.inf),
+    ],
+)
+def test_a_normal_that_cannot_be_drawn_is_refused(mean, sd, a, b):
+    with pytest.raises(FloatingPointError, match="no normal of mean"):
+        draws(a, b, n=2, mean=mean, sd=sd)
+
+
+@pytest.mark.parametrize("distance", [1e8, 1e30, 1e200])
+def test_a_normal_is_drawn_from_any_distance(distance):
+    assert_allclose(draws(distance, np.inf, n=3), distance, rtol=1e-15)
+    assert_array_equal(draws(distance, distance, n=3), distance)
+
+
+@pytest.mark.parametrize("spoilt", ["prior", "precision", "offset", "own"])
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_a_row_of_what_is_not_finite_is_refused(spoilt, value):
+    p = problem(n=3)
+    p[spoilt] = {
+        "prior": (p["prior"][0], np.full(3, value)),
+        "offset": np.full(6, value),
+        "precision": np.full(6, value),
+        "own": np.full(3, value),
+    }[spoilt]
+    with pytest.raises(FloatingPointError, match="3 rows have no proper posterior"):
+        draw(p, p["cells"].by_row.lower.copy())
+
+
+def test_weights_of_infinite_degrees_of_freedom_are_refused():
+    p = problem(n=3)
+    side = p["cells"].by_row
+    weights = np.ones(len(side.value)), np.ones(len(side.lower))
+    with pytest.raises(FloatingPointError, match="3 rows have no proper posterior"):
+        draw(p, side.lower.copy(), weights=weights, df=np.inf)
+
+
 def test_shapes_that_disagree_are_refused():
     p = problem(n=3)
     with pytest.raises(ValueError, match="shapes disagree"):

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
 from declip import Intervals
-from declip.validation import check_cells, check_positive, check_selection, check_triplets
+from declip.validation import check_cells, check_logarithms, check_selection, check_triplets
 
 
 @st.composite
@@ -176,7 +176,16 @@ def test_a_mask_of_another_shape_is_refused(mask):
 
 def test_the_first_cell_without_a_logarithm_is_named():
     table = Intervals.from_table(pd.DataFrame(np.ones((2, 3)), columns=["a", "b", "c"]))
-    where = np.array([0, 1, 1]), np.array([0, 1, 2])
-    check_positive(table, *where, np.array([1e-9, 2.0, 3.0]))
+    where, fine = (np.array([0, 1, 1]), np.array([0, 1, 2])), np.array([1e-9, 2.0, 3.0])
+    check_logarithms(table, *where, fine, fine)
+    wrong = np.array([1.0, 0.0, -3.0])
     with pytest.raises(ValueError, match=r"^2 cells have no logarithm, first .*'b'.* with 0\."):
-        check_positive(table, *where, np.array([1.0, 0.0, -3.0]))
+        check_logarithms(table, *where, wrong, wrong)
+
+
+def test_the_first_cell_clipped_at_zero_is_named_before_its_logarithm_is_taken():
+    table = Intervals.from_table(np.ones((2, 3)))
+    where = np.array([0, 1, 1]), np.array([0, 1, 2])
+    lower, upper = np.array([1.0, 0.0, -np.inf]), np.array([1.0, np.inf, 2.0])
+    with pytest.raises(ValueError, match=r"^1 cell has a ceiling .* row 1, column 1 .* with 0:"):
+        check_logarithms(table, *where, lower, upper)

@@ -316,4 +316,10 @@ def truncated_normals(
     mean, sd, lower, upper = (np.ascontiguousarray(a, np.float64) for a in arrays)
     out = np.empty_like(mean)
     _kernels.truncated_normals(mean, sd, lower, upper, *key, out, threads)
+    if np.isnan(out).any():
+        k = int(np.argmax(np.isnan(out)))
+        raise FloatingPointError(
+            f"no normal of mean {mean[k]:g} and deviation {sd[k]:g} lies between {lower[k]:g} and "
+            f"{upper[k]:g}"
+        )
     return out

@@ -74,7 +74,8 @@ struct RowDraw {
         return true;
     }
 
-    void draw_censored_cells() {
+    // False if a cell cannot be drawn.
+    bool draw_censored_cells() {
         for (int64_t c = cells.censored_ptr[i]; c < cells.censored_ptr[i + 1]; ++c) {
             const int32_t j = cells.censored_idx[c];
             const double weight = precision(j, problem.censored_weight, c), offset = problem.offset[j];
@@ -85,9 +86,11 @@ struct RowDraw {
             const double mean = (dot(w.y.get(), w.g.get(), ld) - h * old) / without;
             const double z = truncated_normal(mean + offset, 1 / std::sqrt(weight * without), cells.lower[c],
                                               cells.upper[c], random);
+            if (std::isnan(z)) return false;
             axpy(weight * (z - offset - old), w.y.get(), w.g.get(), ld);
             problem.z[c] = z;
         }
+        return true;
     }
 
     // p = U^-1 (g + N(0, I)), of covariance H^-1
@@ -115,6 +118,14 @@ struct RowDraw {
             sum += cell_square(cells.censored_idx[c], problem.z[c], problem.censored_weight, c);
         return sum;
     }
+
+    // False if the row has no proper posterior.
+    bool draw() {
+        if (!gather() || !draw_censored_cells()) return false;
+        draw_factors(problem.own + i * problem.k);
+        problem.squares[i] = squares();
+        return std::isfinite(problem.squares[i]) && std::isfinite(dot(w.g.get(), w.g.get(), ld));
+    }
 };
 
 // Draw rows [begin, end); returns how many of them had no proper posterior.
@@ -123,14 +134,7 @@ inline double draw_rows(const DrawProblem& problem, const CellsView<double>& cel
     double failed = 0;
     for (int64_t i = begin; i < end; ++i) {
         const uint32_t stream = problem.same_stream ? 0 : static_cast<uint32_t>(i);
-        RowDraw row{problem, cells, i, scratch, Stream(problem.seed, problem.sweep, stream)};
-        if (!row.gather()) {
-            ++failed;
-            continue;
-        }
-        row.draw_censored_cells();
-        row.draw_factors(problem.own + i * problem.k);
-        problem.squares[i] = row.squares();
+        failed += !RowDraw{problem, cells, i, scratch, Stream(problem.seed, problem.sweep, stream)}.draw();
     }
     return failed;
 }

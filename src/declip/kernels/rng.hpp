@@ -4,8 +4,11 @@
 
 #include <cmath>
 #include <cstdint>
+#include <limits>
 
 namespace {
+
+constexpr int kMostProposals = 1000;  // of a draw by rejection
 
 struct PhiloxBlock {
     uint32_t word[4];
@@ -62,15 +65,17 @@ class Stream {
         return radius * std::cos(angle);
     }
 
-    // Of the given shape >= 1 and rate 1 (Marsaglia and Tsang 2000).
+    // Of the given shape >= 1 and rate 1 (Marsaglia and Tsang 2000), which takes more than 0.95 of all proposals; NaN
+    // if the shape is no number.
     double gamma(double shape) {
         const double d = shape - 1.0 / 3, c = 1 / std::sqrt(9 * d);
-        for (;;) {
+        for (int proposal = 0; proposal < kMostProposals; ++proposal) {
             const double x = normal(), root = 1 + c * x;
             if (root <= 0) continue;
             const double v = root * root * root;
             if (std::log(uniform()) < 0.5 * x * x + d - d * v + d * std::log(v)) return d * v;
         }
+        return std::numeric_limits<double>::quiet_NaN();
     }
 };
 

@@ -51,8 +51,12 @@ class RoundingGrid:
         return self.sizes[:, cols % self.sizes.shape[1]]
 
     def inside(self, lower: NDArray, upper: NDArray, cols: NDArray) -> tuple[NDArray, NDArray]:
-        """Return the bounds of cells with limits half a step further inside; ranges stay."""
+        """Return the bounds of cells with limits half a step further inside; ranges stay.
+
+        A positive ceiling stays positive, since it may be taken to logarithms.
+        """
         low, high = 0.5 * self.at(cols)
+        high = np.where(lower > 0, np.minimum(high, 0.5 * lower), high)
         return (
             np.where(np.isposinf(upper), lower - high, lower).astype(lower.dtype),
             np.where(np.isneginf(lower), upper + low, upper).astype(upper.dtype),

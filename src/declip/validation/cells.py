@@ -179,17 +179,26 @@ def check_values(cells: Triplets) -> None:
     refuse_large(cells, values)
 
 
-def check_positive(
-    table: Any, rows: NDArray[Any], cols: NDArray[Any], values: NDArray[Any]
+def check_logarithms(
+    table: Any, rows: NDArray[Any], cols: NDArray[Any], lower: NDArray[Any], upper: NDArray[Any]
 ) -> None:
-    """Refuse values that have no logarithm; ``table`` gives shape and labels."""
-    wrong = np.flatnonzero(values <= 0)
-    if wrong.size:
-        labels = table.row_labels, table.col_labels
-        cells = Triplets(rows, cols, values, table.shape, *labels)
+    """Refuse cells of which a logarithm says nothing; ``table`` gives shape and labels."""
+    cells = Bounds(rows, cols, lower, upper, table.shape, table.row_labels, table.col_labels)
+    negative = np.flatnonzero(upper <= 0)
+    if negative.size:
+        least = upper[(upper > 0) & np.isfinite(upper)]
+        floor = f"{0.5 * least.min() if least.size else 1.0:.1g}"
         raise ValueError(
-            f"{_count(wrong, 'cell')} no logarithm, first {where(cells, wrong[:1])} with "
-            f"{values[wrong[0]]:g}. Leave the column out of log=, or set a floor above zero."
+            f"{_count(negative, 'cell')} no logarithm, first {where(cells, negative[:1])} with "
+            f"{upper[negative[0]]:g}. Leave the column out of log=, or raise such cells to a floor "
+            f"above zero and pass it, as in X.clip({floor}) with floor={floor}."
+        )
+    unbounded = np.flatnonzero((lower <= 0) & np.isposinf(upper))
+    if unbounded.size:
+        raise ValueError(
+            f"{_count(unbounded, 'cell')} a ceiling that is not positive, first "
+            f"{where(cells, unbounded[:1])} with {lower[unbounded[0]]:g}: its logarithm says "
+            "nothing. Leave the column out of log=, or make such cells missing (NaN)."
         )
 
 
