@@ -18,6 +18,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from tests.estimators.names import name_of
 
 from declip import DTrCMC, ExactCMC, FroCMC, Intervals, TrCMC
+from declip.estimators.uncertainty import CellUncertainty
 
 CHECKED = [
     FroCMC(n_components=1),
@@ -83,7 +84,11 @@ FRAME = pd.DataFrame(X, columns=NAMES, index=[f"s{i}" for i in range(len(X))])
 
 def fitted_state(estimator):
     """Return the fitted attributes, comparable by assert_equal."""
-    return {name: value for name, value in vars(estimator).items() if name.endswith("_")}
+    return {
+        name: vars(value) if isinstance(value, CellUncertainty) else value
+        for name, value in vars(estimator).items()
+        if name.endswith("_")
+    }
 
 
 class Recorder:

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components
 
-from declip.diagnostics.grams import exact_cells
+from declip.grams import exact_cells
 from declip.intervals import Cells, Intervals
 
 __all__ = ["AxisCounts", "Coverage"]

@@ -8,8 +8,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from declip.diagnostics.grams import exact_cells, extreme_eigenvalues
 from declip.diagnostics.tangent import NEGLIGIBLE, Tangent
+from declip.grams import exact_cells, extreme_eigenvalues
 from declip.intervals import Intervals
 from declip.lowrank import LowRank
 

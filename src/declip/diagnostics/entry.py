@@ -12,12 +12,12 @@ from sklearn.utils.validation import check_is_fitted
 from declip.diagnostics.coverage import Coverage
 from declip.diagnostics.diagnosis import Diagnosis
 from declip.diagnostics.fitted import check_fit
-from declip.diagnostics.grams import censored_cells
 from declip.diagnostics.limits import limit_concerns, table_limits
 from declip.diagnostics.parts import Matrix
 from declip.diagnostics.tangent import NEGLIGIBLE, Tangent
 from declip.diagnostics.theory import Hidden, Theory, expert_seconds, hidden_cells
 from declip.estimators.base import CompletionEstimator, fitted_model
+from declip.grams import censored_cells
 from declip.intervals import Intervals
 from declip.lowrank import LowRank
 from declip.solvers import Limits

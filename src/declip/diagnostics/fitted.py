@@ -92,7 +92,7 @@ def check_fit(
     model, treated = fitted_model(estimator), intervals.treat(estimator.clipped)
     threads, scale = effective_n_jobs(estimator.n_jobs), float(estimator.scale_)
     limits = table_limits(intervals, estimator.ceiling, estimator.floor)
-    penalty = estimator._row_penalty()
+    penalty = estimator._row_penalty(estimator.components_)
     side = intervals.by_row
     rows, cols = side.censored_rows(), side.censored_idx
     with threadpool_limits(limits=1, user_api="blas"):
@@ -134,7 +134,7 @@ def _optimality(estimator: CompletionEstimator, treated: Intervals, threads: int
     proof = certificate(
         *(treated, fitted_model(estimator), estimator.alpha, estimator.scale_),
         threads=threads,
-        alpha_bias=estimator._row_penalty().get("alpha_bias"),
+        alpha_bias=estimator._row_penalty(estimator.components_).get("alpha_bias"),
     )
     relative = proof.gap / max(proof.objective, np.finfo(np.float64).tiny)
     return Optimality(float(relative), float(proof.norm_ratio), converged)

@@ -23,9 +23,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from declip.diagnostics.grams import extreme_eigenvalues
 from declip.diagnostics.parts import Matrix, row_blocks
 from declip.diagnostics.tangent import Tangent
+from declip.grams import extreme_eigenvalues
 from declip.solvers import Limits
 
 __all__ = [

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from declip.diagnostics.grams import exact_cells, freedom, leverage
+from declip.grams import exact_cells, freedom, leverage
 from declip.intervals import Intervals
 from declip.lowrank import LowRank
 from declip.objective import gradient

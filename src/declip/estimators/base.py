@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import cached_property
 from numbers import Integral, Real
 from os import PathLike
 from pathlib import Path
@@ -20,9 +21,11 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from threadpoolctl import threadpool_limits
 
 from declip import kernels, persistence
+from declip.estimators.uncertainty import CellUncertainty
 from declip.intervals import Intervals
 from declip.lowrank import LowRank
 from declip.solvers import NO_RESUME_POINT, ResumePoint, Solution, solve_rows
+from declip.solvers.als import ridge_of
 from declip.validation import (
     check_cells,
     check_memory,
@@ -54,6 +57,15 @@ _USE_FIT = "use fit, then predict(rows, cols) for single cells or reconstruct(ro
 _NO_MATTER = ("n_jobs", "verbose", "checkpoint", "on_interrupt")  # to the result of a fit
 _FACTORS = ("row_factors_", "components_", "row_offset_", "column_offset_", "scale_")
 _COLUMN_ATTRIBUTES = ("n_features_in_", "feature_names_in_")  # set while a table is read
+_ON_REQUEST = ("uncertainty_",)  # attributes that are computed from the cells of the fit
+
+
+@dataclass(frozen=True, eq=False)
+class FitData:
+    """What a fit was made of, kept by reference for what is computed only on request."""
+
+    intervals: Intervals
+    penalty: dict[str, Any]
 
 
 class CompletionEstimator(
@@ -85,6 +97,10 @@ class CompletionEstimator(
         """Return the fitted attributes that need the data: certificates, residuals."""
         raise NotImplementedError
 
+    def _kept(self, intervals: Intervals, fitted: dict[str, Any]) -> dict[str, Any]:
+        """Return what is kept of the data of a fit: the cells by rows, not those by columns."""
+        return {"_fit_data": FitData(replace(intervals), self._row_penalty(fitted["components_"]))}
+
     def _check_shape(self, shape: tuple[int, int]) -> None:
         """Refuse parameters that do not fit the table."""
 
@@ -92,8 +108,8 @@ class CompletionEstimator(
         """Return how many exact cells a row needs to be determined by the data."""
         return 1
 
-    def _row_penalty(self) -> dict[str, Any]:
-        """Return the penalty under which new rows are solved for."""
+    def _row_penalty(self, components: NDArray) -> dict[str, Any]:
+        """Return the penalty under which new rows are solved for, given column factors."""
         return {"alpha": self.alpha}
 
     @_fit_context(prefer_skip_nested_validation=True)
@@ -154,6 +170,8 @@ class CompletionEstimator(
                 self.__dict__.pop(name, None)
             self.__dict__.update(before)
             raise
+        for name in _ON_REQUEST:
+            self.__dict__.pop(name, None)
         self.__dict__.update(fitted)
         return intervals
 
@@ -167,6 +185,7 @@ class CompletionEstimator(
         with threadpool_limits(limits=1, user_api="blas"):
             solution = self._solve_or_keep(treated, reporter, resume_point)
             fitted = self._fitted(solution) | self._certify(treated, solution)
+        fitted |= self._kept(treated, fitted)
         self._check_finite(fitted["objective_"], *(fitted.get(name, 0.0) for name in _FACTORS))
         if reporter.interrupted:
             fitted["converged_"] = False
@@ -288,7 +307,8 @@ class CompletionEstimator(
         model = self._model(intervals.shape[0])
         side = intervals.treat(self.clipped).astype(model.A.dtype).by_row
         threads = effective_n_jobs(self.n_jobs)
-        solved = solve_rows(side, model, scale=self.scale_, threads=threads, **self._row_penalty())
+        penalty = self._row_penalty(self.components_)
+        solved = solve_rows(side, model, scale=self.scale_, threads=threads, **penalty)
         self._check_finite(solved.A)
         return solved
 
@@ -318,10 +338,7 @@ class CompletionEstimator(
         table = table.astype(np.result_type(table, side.value), copy=False)
         table[side.exact_rows(), side.exact_idx] = side.value
         cells = side.censored_rows(), side.censored_idx
-        # x - loss'(x): the nearest point of the interval (hinge), the mean of the censored normal
-        # (Tobit)
-        shift = kernels.interval_loss(table[cells], side.lower, side.upper, scale=self.scale_)
-        table[cells] = np.clip(table[cells] - shift.gradient, side.lower, side.upper)
+        table[cells] = self._within(table[cells], side.lower, side.upper)
         return table
 
     def predict(self, rows: Any, cols: ArrayLike | None = None) -> NDArray:
@@ -355,6 +372,70 @@ class CompletionEstimator(
         intervals = self._read(rows, reset=False)
         _check_dense(intervals, "predict", _SINGLE_CELLS)
         return self._solve_new_rows(intervals).block()
+
+    @cached_property
+    def uncertainty_(self) -> CellUncertainty:
+        """Noise of the columns and exact cells of the rows, from which `predictive` is computed."""
+        if "_fit_data" not in vars(self):
+            raise AttributeError("the cells of the fit are not at hand")
+        data, model = self._fit_data, self._model()
+        ridge = ridge_of(model, data.penalty["alpha"], data.penalty.get("alpha_bias"))
+        return CellUncertainty.of(data.intervals, model, ridge)
+
+    def predictive(self, rows: ArrayLike, cols: ArrayLike) -> tuple[NDArray, NDArray]:
+        """Return mean and standard deviation of the values of cells of the fitted table.
+
+        The noise is included. What is known of the very cell (its value, its limit) counts only
+        through the factors.
+
+        Parameters
+        ----------
+        rows, cols : array-like of int
+            The cells.
+
+        Returns
+        -------
+        mean, sd : ndarray
+            One of each for each cell.
+
+        Notes
+        -----
+        The variance is that of the noise of the column, from the residuals of its cells, plus that
+        of the factors of the row given those of the columns: read it as "at least".
+        """
+        model = self._model()
+        at = check_cells(rows, cols, model.shape)
+        if not hasattr(self, "uncertainty_"):
+            raise ValueError(
+                f"This {type(self).__name__} has not kept the cells that it was fitted to, as one "
+                "fitted to blocks, or saved by an earlier version, has not: fit it again in memory."
+            )
+        mean = model.predict(*at, effective_n_jobs(self.n_jobs)).astype(np.float64)
+        return mean, self.uncertainty_.sd(model, *at)
+
+    def expected(
+        self, rows: ArrayLike, cols: ArrayLike, lower: ArrayLike, upper: ArrayLike
+    ) -> NDArray:
+        """Return the restored values of cells of the fitted table that lie in [lower, upper].
+
+        That is the point of the interval nearest to the low-rank estimate; for "tobit" the mean of
+        a normal law about it, cut off at the ends.
+
+        Parameters
+        ----------
+        rows, cols : array-like of int
+            The cells.
+        lower, upper : array-like
+            The bounds of each; infinite where there is none.
+        """
+        x = self.predict(rows, cols)
+        return self._within(x, np.asarray(lower, x.dtype), np.asarray(upper, x.dtype))
+
+    def _within(self, x: NDArray, lower: NDArray, upper: NDArray) -> NDArray:
+        # x - loss'(x): the nearest point of the interval (hinge), the mean of the censored normal
+        # (Tobit)
+        shift = kernels.interval_loss(x, lower, upper, scale=self.scale_).gradient
+        return np.clip(x - shift, lower, upper)
 
     def reconstruct(self, rows: Any = None, cols: Any = None) -> NDArray:
         """Return a dense block of the fitted low-rank matrix.
@@ -416,6 +497,12 @@ class CompletionEstimator(
         """
         check_is_fitted(self)
         return persistence.save(self, path, overwrite=overwrite)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Compute what needs the cells of the fit, and leave them out."""
+        for name in _ON_REQUEST:
+            getattr(self, name, None)
+        return {n: part for n, part in super().__getstate__().items() if n != "_fit_data"}
 
     def _check_loaded(self) -> None:
         """Refuse a state that was read from a file and in which the parts do not fit together."""

@@ -223,7 +223,40 @@ class BayesCMC(CompletionEstimator):
                 "return_std is for single cells of the fitted table: predict(rows, cols, "
                 "return_std=True)."
             )
+        return self.predictive(rows, cols)
+
+    def predictive(self, rows: ArrayLike, cols: ArrayLike) -> tuple[NDArray, NDArray]:
+        """Return the posterior mean and standard deviation of the values of cells, noise included.
+
+        As in `predict`, what is known of the very cell counts only through the factors.
+
+        Parameters
+        ----------
+        rows, cols : array-like of int
+            The cells, of the fitted table.
+
+        Returns
+        -------
+        mean, sd : ndarray
+            One of each for each cell.
+        """
         return self._model().moments(*self._cells(rows, cols), effective_n_jobs(self.n_jobs))
+
+    def expected(
+        self, rows: ArrayLike, cols: ArrayLike, lower: ArrayLike, upper: ArrayLike
+    ) -> NDArray:
+        """Return the posterior means of cells of the fitted table that lie in [lower, upper].
+
+        Parameters
+        ----------
+        rows, cols : array-like of int
+            The cells.
+        lower, upper : array-like
+            The bounds of each; infinite where there is none.
+        """
+        bounds = np.asarray(lower, np.float64), np.asarray(upper, np.float64)
+        at, threads = self._cells(rows, cols), effective_n_jobs(self.n_jobs)
+        return self._model().expected(*at, *bounds, threads)
 
     def predict_interval(
         self, rows: ArrayLike, cols: ArrayLike, coverage: float = 0.9
@@ -363,6 +396,9 @@ class BayesCMC(CompletionEstimator):
             "ess_": run.effective(),
             "converged_": run.converged,
         }
+
+    def _kept(self, intervals: Intervals, fitted: dict[str, Any]) -> dict[str, Any]:
+        return {}
 
     def _snapshot(self, state: Run) -> Run:
         return state.fork()

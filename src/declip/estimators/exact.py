@@ -6,6 +6,7 @@ from numbers import Integral
 from os import PathLike
 from typing import Any, ClassVar
 
+from numpy.typing import NDArray
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from declip.estimators.base import SHARED_CONSTRAINTS, CompletionEstimator, spectrum
@@ -120,9 +121,9 @@ class ExactCMC(CompletionEstimator):
             **watched,
         )
 
-    def _row_penalty(self) -> dict[str, Any]:
+    def _row_penalty(self, components: NDArray) -> dict[str, Any]:
         # A ridge so small that the cells of a new row are met to about nine digits.
-        largest = float((self.components_**2).sum(axis=1).max())  # singular value
+        largest = float((components**2).sum(axis=1).max())  # singular value
         return {"alpha": 1e-9 * largest or 1.0}
 
     def _certify(self, intervals: Intervals, solution: Solution) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 from joblib import effective_n_jobs
+from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
@@ -278,7 +279,10 @@ class FroCMC(CompletionEstimator):
     def _rank_to_fit(self) -> int:
         return int(self.n_components)
 
-    def _row_penalty(self) -> dict[str, Any]:
+    def _kept(self, intervals: Any, fitted: dict[str, Any]) -> dict[str, Any]:
+        return super()._kept(intervals, fitted) if isinstance(intervals, Intervals) else {}
+
+    def _row_penalty(self, components: NDArray) -> dict[str, Any]:
         return {"alpha": self.alpha, "alpha_bias": self.alpha_bias}
 
     def _certify(self, intervals: Any, solution: Solution) -> dict[str, Any]:

@@ -16,6 +16,7 @@ __all__ = ["KINDS", "fields_of", "is_record", "record"]
 # By name, not by import: most of them live in layers above this one.
 _ROOMS = {
     "declip.estimators": ("BayesCMC", "DTrCMC", "ExactCMC", "FroCMC", "TrCMC"),
+    "declip.estimators.uncertainty": ("CellUncertainty",),
     "declip.intervals": ("Cells", "Intervals"),
     "declip.lowrank": ("LowRank",),
     "declip.reclip.lowering": ("Reclipped",),

@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
-from declip import kernels
-from declip.estimators import BayesCMC, FroCMC, fitted_model
+from declip.estimators import FroCMC
 from declip.intervals import Intervals
 from declip.reclip.lowering import Reclipped, reclip
 from declip.reclip.result import LEFT, RESTORED, ReclipResult, Trial
@@ -133,10 +132,6 @@ def _fitted_cells(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
         estimator.fit(shown)
-    if restoring and isinstance(estimator, BayesCMC):
-        return fitted_model(estimator).expected(cells.rows, cells.cols, bounds[0], bounds[1])
-    x = estimator.predict(cells.rows, cells.cols)
-    scale = getattr(estimator, "scale_", 0.0) if restoring else 0.0
-    # x - loss'(x): the nearest point of the interval, or the mean of the censored normal law
-    shift = kernels.interval_loss(x, *bounds, scale=float(scale)).gradient
-    return np.clip(x - shift, *bounds)
+    if restoring:
+        return estimator.expected(cells.rows, cells.cols, *bounds)
+    return np.clip(estimator.predict(cells.rows, cells.cols), *bounds)

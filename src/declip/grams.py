@@ -1,4 +1,4 @@
-"""Small matrices, one for each row: sums of f_j f_j^T over the cells of the row.
+"""Gram matrices, one for each row: sums of f_j f_j^T over the cells of the row.
 
 They are made for blocks of rows by one sparse product, with the products f_ja f_jb (a <= b) of the
 features as its right-hand side.
@@ -50,17 +50,16 @@ def leverage(
     weights: sparse.csr_array, F: NDArray, ridge: NDArray, rows: NDArray, cols: NDArray
 ) -> NDArray[np.float64]:
     """Return f_j^T H_i^-1 f_j at cells (i, j), with H_i = sum_j w_ij f_j f_j^T + diag(ridge)."""
-    order = np.argsort(rows, kind="stable")
-    rows, cols = rows[order], cols[order]
+    asked, which = np.unique(rows, return_inverse=True)
+    order = np.argsort(which, kind="stable")
+    which, cols = which[order], cols[order].astype(np.int32)
     found = np.empty(len(rows))
     pairs = _pairs(F)
-    for block, G in _blocks(weights, F):
-        cells = slice(*np.searchsorted(rows, [block.start, block.stop]))
-        if cells.start == cells.stop:
-            continue
-        half = _upper(np.linalg.inv(G + np.diag(ridge)))
-        local = (rows[cells] - block.start).astype(np.int32)
-        found[order[cells]] = kernels.predict(local, cols[cells].astype(np.int32), half, pairs)
+    for block, G in _blocks(weights[asked], F):
+        cells = slice(*np.searchsorted(which, [block.start, block.stop]))
+        inverse = _upper(np.linalg.inv(G + np.diag(ridge)))
+        local = (which[cells] - block.start).astype(np.int32)
+        found[order[cells]] = kernels.predict(local, cols[cells], inverse, pairs)
     return found
 
 
@@ -77,17 +76,18 @@ def _blocks(weights: sparse.csr_array, F: NDArray) -> Iterator[tuple[slice, NDAr
     step = max(1, _BLOCK // k**2)
     for start in range(0, weights.shape[0], step):
         rows = slice(start, min(start + step, weights.shape[0]))
-        half = weights[rows] @ pairs
-        G = np.empty((len(half), k, k))
-        G[:, a, b] = half
-        G[:, b, a] = half
+        sums = weights[rows] @ pairs
+        G = np.empty((len(sums), k, k))
+        G[:, a, b] = sums
+        G[:, b, a] = sums
         yield rows, G
 
 
 def _pairs(F: NDArray) -> NDArray:
     """Return the products f_a f_b, a <= b, of the features of each column."""
     a, b = np.triu_indices(F.shape[1])
-    check_memory((len(F), len(a)), np.float64, "diagnose", "diagnose a fit with fewer factors.")
+    what = "The uncertainty of cells"
+    check_memory((len(F), len(a)), np.float64, what, "fit fewer factors.")
     return np.ascontiguousarray(F[:, a] * F[:, b])
 
 
