@@ -13,8 +13,7 @@ import declip
 from declip import write_table
 from declip.app import make_app
 from declip.app.jobs import safe_name
-from declip.datasets import load_assay
-from declip.demo import _reported
+from declip.demo import reported_assay
 
 SMALL = b"id,x,y\na,1,2\nb,3,>4\nc,2,1\n"
 
@@ -43,7 +42,7 @@ def finished(client, key, seconds=60):
 
 
 def test_a_file_is_uploaded_restored_and_downloaded(page, tmp_path):
-    path = write_table(_reported(load_assay()), tmp_path / "assay.csv")
+    path = write_table(reported_assay(), tmp_path / "assay.csv")
     job = upload(page, path.read_bytes(), "assay.csv").json()
     assert job["summary"]["exact"] == 553
     assert (job["summary"]["above"], job["summary"]["below"]) == (52, 79)
@@ -54,7 +53,7 @@ def test_a_file_is_uploaded_restored_and_downloaded(page, tmp_path):
     assert 'filename="assay-restored.csv"' in table.headers["content-disposition"]
     (tmp_path / "back.csv").write_bytes(table.content)
     back = declip.read_table(tmp_path / "back.csv").intervals
-    np.testing.assert_array_equal(back.to_bounds()[0], stand_in(_reported(load_assay())).table)
+    np.testing.assert_array_equal(back.to_bounds()[0], stand_in(reported_assay()).table)
     assert "<svg" in page.get(f"/jobs/{job['key']}/report").text
     assert page.get(f"/jobs/{job['key']}/flags").text.startswith("row,column,reported")
 

@@ -14,8 +14,7 @@ from tests.io.test_mutations import mutate
 import declip
 from declip import read_table, write_table
 from declip.cli import main
-from declip.datasets import load_assay
-from declip.demo import _reported
+from declip.demo import reported_assay
 
 FAST = ["--method", "tobit", "--rank", "2", "--alpha", "0.3", "--log", "--budget", "1"]
 KINDS = ["csv", "tsv", "xlsx", "parquet", "npz"]
@@ -23,7 +22,7 @@ KINDS = ["csv", "tsv", "xlsx", "parquet", "npz"]
 
 @pytest.fixture(scope="module")
 def cells():
-    return _reported(load_assay())
+    return reported_assay()
 
 
 def run(capsys, *arguments):
@@ -189,22 +188,6 @@ def test_check_says_what_is_clipped_and_proposes_limits(tmp_path, capsys):
 
 def test_version_is_that_of_the_package(capsys):
     assert run(capsys, "version")[1].strip() == f"declip {declip.__version__}"
-
-
-def test_the_demo_leaves_table_cells_and_report(tmp_path, capsys, monkeypatch):
-    slow = declip.restore
-    monkeypatch.setattr(
-        declip,
-        "restore",
-        lambda X, **o: slow(X, method="tobit", n_components=2, alpha=0.3, **o),
-        raising=False,
-    )
-    code, out, _ = run(capsys, "demo", tmp_path / "new")
-    assert code == 0
-    assert "simulated" in out
-    names = ["assay-cells.csv", "assay-report.html", "assay-restored.csv", "assay.csv"]
-    assert sorted(p.name for p in (tmp_path / "new").iterdir()) == names
-    assert "<" in (tmp_path / "new" / "assay.csv").read_text()
 
 
 def test_the_command_is_installed_and_completes(tmp_path):
