@@ -13,7 +13,7 @@ SANITIZING  = LD_PRELOAD="$(foreach lib,asan ubsan stdc++,$(shell $(CXX) -print-
     DECLIP_KERNELS="$$(echo $(SANITIZED)/_kernels*.so)"
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-long reliability bench bench-quick bench-dask paper paper-quick docs docs-quick lint format clean FORCE
+.PHONY: help demo test test-long reliability bench bench-quick bench-dask paper paper-quick docs docs-quick refresh lint format clean FORCE
 .PHONY: coverage test-native fuzz mutation mutation-native
 .DELETE_ON_ERROR:
 
@@ -62,6 +62,9 @@ docs: $(VENV)/.installed-docs ## build the documentation in docs/_build/html (it
 
 docs-quick: $(VENV)/.installed-docs ## the same without running the gallery
 	$(BIN)/python -m sphinx -W --keep-going -b html -D plot_gallery=0 -d docs/_build/quick-doctrees docs docs/_build/quick $(ARGS)
+
+refresh: $(VENV)/.installed-test ## write anew what pages of the repository show of outputs and results
+	PYTHONPATH=docs $(BIN)/python -m _pages.shown
 
 paper: $(VENV)/.installed-run ## run the experiments of the paper, or what is left of them (under 90 minutes on two cores)
 	$(BIN)/python -m experiments.paper $(ARGS)

@@ -9,7 +9,6 @@ import declip
 
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE))
-from _pages.facts import facts  # noqa: E402
 
 project = "declip"
 author = "the declip developers"
@@ -53,8 +52,7 @@ _mathjax = find_spec("sphinx-mathjax-offline").submodule_search_locations[0]
 html_static_path.append(str(Path(_mathjax, "static", "mathjax", "tex-svg.js")))
 mathjax_path = "tex-svg.js"
 
-myst_enable_extensions = ["colon_fence", "deflist", "dollarmath", "substitution"]
-myst_substitutions = facts()
+myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]
 myst_heading_anchors = 3
 
 autosummary_generate = True

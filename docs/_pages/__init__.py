@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from _pages import api, architecture, commands, errors, evidence, facts, figures, links
+from _pages import api, architecture, errors, evidence, figures, links
 
 DOCS = Path(__file__).parents[1]
 ROOT, GENERATED = DOCS.parent, DOCS / "generated"
@@ -22,11 +22,9 @@ def setup(app: Any) -> dict[str, bool]:
 def write_pages(app: Any, config: Any) -> None:
     pages = {
         "api.rst": api.page(),
-        "commands.md": commands.page(),
         "errors.md": errors.page(),
         "contributing.md": links.mended((ROOT / "CONTRIBUTING.md").read_text(), ROOT, GENERATED),
         "changelog.md": links.mended((ROOT / "CHANGELOG.md").read_text(), ROOT, GENERATED),
-        "ratings.txt": facts.ratings(),
         "architecture.svg": architecture.picture(),
         **figures.pictures(),
         **evidence.pages(),

@@ -9,7 +9,8 @@ from typer.main import get_command
 
 from declip.cli.commands import app
 
-HEAD = """# Command line
+HEAD = """\
+# Command line
 
 `declip COMMAND --help` prints the same. Exit codes: 0 is success, 1 a file or a table that cannot
 be used, 2 a wrong call, 130 an interruption; with `--json` the error is one JSON object. Outputs

@@ -3,29 +3,63 @@
 from __future__ import annotations
 
 import json
+from functools import cache
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 RESULTS = Path(__file__).parents[2] / "experiments" / "results"
 
 
+NAMES = (
+    *("hinge_range", "tobit_range", "hinge_off", "tobit_off", "bayes_chosen", "breast_coverage"),
+    *("bands_beyond", "restored_tables", "restored_cases", "restored_off", "restored_worse"),
+    "paper_error",
+)
+
+
+@cache
 def facts() -> dict[str, str]:
     """Return the figures by the names that pages have for them."""
-    treated, restored, bayes = (_rows(name) for name in ("tables", "tables_restore", "bayes"))
+    treated, bayes = _rows("tables"), _rows("bayes")
     shares = {
         name: [row[name] / row["left at the limit"] for row in treated]
         for name in ("hinge", "tobit")
     }
-    chosen = [method for row in restored for method in row["methods"]]
-    beyond = [row["cover"] for row in restored]
     breast = [r["values"]["coverage"][0] for r in bayes if r["case"].startswith("breast cancer")]
     return {
         **{f"{name}_range": f"{min(s):.2f} to {max(s):.2f}" for name, s in shares.items()},
         **{f"{name}_off": f"{_percent(1 - max(s), 1 - min(s))}" for name, s in shares.items()},
-        "bayes_chosen": f"{chosen.count('bayes')} of {len(chosen)}",
-        "bands_beyond": f"from {_percent(min(beyond), max(beyond))}",
+        **_restored(_rows("tables_restore")),
         "breast_coverage": _percent(min(breast), max(breast)),
+        "paper_error": f"{median(_paper_errors()):.2g}",
     }
+
+
+def _restored(rows: list[dict[str, Any]]) -> dict[str, str]:
+    """Return what `restore` gained on complete tables that were clipped."""
+    chosen = [method for row in rows for method in row["methods"]]
+    left = [row["restore"] / row["left at the limit"] for row in rows]
+    held = [row["cover"] for row in rows]
+    return {
+        "bayes_chosen": f"{chosen.count('bayes')} of {len(chosen)}",
+        "bands_beyond": _percent(min(held), max(held)),
+        "restored_tables": str(len({row["table"] for row in rows})),
+        "restored_cases": str(len(rows)),
+        "restored_off": f"{1 - median(left):.0%}".replace("%", " %"),
+        "restored_worse": str(sum(x > 1 for x in left) or "none"),
+    }
+
+
+def _paper_errors() -> list[float]:
+    """Return the errors of FroCMC on the paper's synthetic task at C = 7."""
+    task = {"generator": "rounded", "C": 7, "method": "Fro-CMC"}
+    runs = _runs("synthetic")
+    return [r["chosen"]["all_cells"] for r in runs if task.items() <= r["settings"].items()]
+
+
+def _runs(study: str) -> list[dict[str, Any]]:
+    return list(map(json.loads, (RESULTS / "paper" / f"{study}.jsonl").read_text().splitlines()))
 
 
 def _rows(name: str) -> list[dict[str, Any]]:
@@ -38,9 +72,8 @@ def _percent(low: float, high: float) -> str:
 
 def ratings() -> str:
     """Return a table of the average precision on the rating tasks, from the kept runs."""
-    kept = (RESULTS / "paper" / "beyond.jsonl").read_text().splitlines()
     found: dict[str, dict[str, list]] = {}
-    for run in map(json.loads, kept):
+    for run in _runs("beyond"):
         settings = run["settings"]
         task = f"{settings['data']}, task {settings['task']}"
         found.setdefault(settings["model"], {}).setdefault(task, []).append(run["grid"])

@@ -22,6 +22,11 @@ PAGES = {
     "CONTRIBUTING.md": "generated/contributing.md",
     "CHANGELOG.md": "generated/changelog.md",
 }
+MADE = (
+    (re.compile(r"docs/gallery/(plot_\w+)\.py"), r"generated/gallery/\1.rst"),
+    (re.compile(r"docs/gallery"), "generated/gallery/index.rst"),
+    (re.compile(r"experiments/results/([\w-]+)\.md"), r"generated/evidence/results/\1.md"),
+)
 
 
 def mend(app: Any, docname: str, source: list[str]) -> None:
@@ -63,14 +68,24 @@ def mended(text: str, written_for: Path, shown_in: Path) -> str:
         if not file.exists():
             return match[0]  # Sphinx says so
         name = file.relative_to(DOCS.parent).as_posix()
-        if name in PAGES:
-            page = DOCS / PAGES[name]
+        page = _page(name)
+        if page is not None:
             return f"[{words}]({_relative(page, shown_in)}{match[3] or ''})"
         if file.is_relative_to(DOCS) and file.suffix in (".md", ".rst"):
             return f"[{words}]({_relative(file, shown_in)}{match[3] or ''})"
         return f"`{name}`" if words.strip("`") in name else f"{words} (`{name}`)"
 
     return _LINK.sub(link, text)
+
+
+def _page(name: str) -> Path | None:
+    """Return the page that a file of the repository becomes under another name."""
+    if name in PAGES:
+        return DOCS / PAGES[name]
+    for pattern, made in MADE:
+        if pattern.fullmatch(name):
+            return DOCS / pattern.sub(made, name)
+    return None
 
 
 def _relative(file: Path, folder: Path) -> str:

@@ -1,5 +1,6 @@
 """What the pages show is what happens."""
 
+import importlib.metadata
 import re
 import runpy
 import shlex
@@ -9,7 +10,7 @@ from pathlib import Path
 import matplotlib
 import numpy as np
 import pytest
-from _pages import architecture, commands, errors, evidence, facts, links
+from _pages import architecture, commands, errors, evidence, facts, links, shown
 
 import declip
 from declip.cli import main
@@ -100,20 +101,53 @@ def test_tests_that_the_errata_name_are_there():
     assert all((ROOT / name).is_file() for name in named)
 
 
-def test_headings_of_a_printed_restoration_are_those_of_the_page():
-    rng = np.random.default_rng(0)
-    table = np.minimum(rng.normal(size=(40, 1)) + 0.2 * rng.normal(size=(40, 4)), 1)
-    printed = str(declip.restore(table, ceiling=1, method="tobit", n_components=1))
-    shown = (DOCS / "start" / "page.txt").read_text()
-    heads = [line for line in shown.splitlines()[1:] if line and line[0] != " "]
-    assert len(heads) == 4
-    assert all(head in printed for head in heads)
+SHOWN = [(page, name) for page in shown.pages() for name in shown.shown(page)]
 
 
-def test_figures_in_the_prose_come_from_results():
-    known = facts.facts()
-    for page in PAGES:
-        assert set(re.findall(r"\{\{ (\w+) \}\}", page.read_text())) <= set(known)
+def words(text):
+    """Return a text without its numbers, whose last digits are those of a processor."""
+    return re.sub(r"[-\d.,%]+", "#", " ".join(text.split()))
+
+
+@pytest.mark.parametrize(("page", "name"), SHOWN, ids=lambda x: getattr(x, "stem", x))
+def test_what_a_page_shows_is_what_the_code_says(page, name):
+    """After a change that is meant: `make refresh`."""
+    there, now = shown.shown(page)[name], shown.MAKERS[name]()
+    if name == "printed_restoration":
+        there, now = words(there), words(now)
+    assert there == now
+
+
+def test_what_is_shown_is_made_anew_between_its_marks():
+    text = "about <!-- shown restored_cases -->5<!-- end --> cases"
+    cases = facts.facts()["restored_cases"]
+    assert shown.refreshed(text) == f"about <!-- shown restored_cases -->{cases}<!-- end --> cases"
+
+
+READ_IN_THE_REPOSITORY = [
+    *ROOT.glob("*.md"),
+    *(p for p in DOCS.rglob("*.md") if not {"generated", "_build"} & set(p.parts)),
+    *(ROOT / "experiments").glob("*.md"),
+    *(ROOT / "benchmarks").glob("*.md"),
+]
+
+
+@pytest.mark.parametrize("page", READ_IN_THE_REPOSITORY, ids=lambda p: p.stem)
+def test_links_lead_to_files_of_the_repository(page):
+    text = re.sub(r"^```.*?^```$", "", page.read_text(), flags=re.M | re.S)
+    targets = re.findall(r"\]\((?![a-z]+:|#|/)([^)#\s]+)", text)
+    files = [(page.parent / target).resolve() for target in targets]
+    assert all(file.exists() for file in files), targets
+    assert not any("generated" in file.parts for file in files)
+    assert "{{" not in text
+
+
+def test_version_changelog_and_citation_agree():
+    version = declip.__version__
+    assert f"\nversion: {version}\n" in (ROOT / "CITATION.cff").read_text()
+    newest = re.search(r"^## (.*)$", (ROOT / "CHANGELOG.md").read_text(), re.M)[1]
+    assert version in newest
+    assert importlib.metadata.version("declip") == version
 
 
 def test_evidence_pages_say_what_they_were_made_with():

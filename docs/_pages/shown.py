@@ -1,0 +1,87 @@
+"""Outputs that pages of the repository show, written between marks in their text.
+
+``<!-- shown NAME -->...<!-- end -->`` holds what `MAKERS` makes under that name; `make refresh`
+writes it anew, and a test compares it with what the code says today.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import re
+import sys
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+
+from _pages import commands, facts
+
+ROOT = Path(__file__).parents[2]
+_MARKED = re.compile(r"(<!-- shown (\w+) -->)(.*?)(<!-- end -->)", re.S)
+
+
+@cache
+def printed_restoration() -> str:
+    """Return the page that `print` gives of the panel of `declip demo`, in whatever time."""
+    from declip import restore
+    from declip.demo import reported_assay
+
+    return _block(str(restore(reported_assay(), log=True, budget=600.0)))
+
+
+@cache
+def printed_check() -> str:
+    """Return what `declip check` prints of the file of `declip demo`."""
+    from tempfile import TemporaryDirectory
+
+    from declip.cli import main
+    from declip.demo import reported_assay
+    from declip.io import write_table
+
+    out = io.StringIO()
+    with TemporaryDirectory() as folder, contextlib.redirect_stdout(out):
+        path = Path(folder, "assay.csv")
+        write_table(reported_assay(), path)
+        main(["check", str(path)])
+    return _block(out.getvalue())
+
+
+def _block(text: str) -> str:
+    return f"\n```text\n{text.rstrip()}\n```\n"
+
+
+MAKERS: dict[str, Callable[[], str]] = {
+    **{name: (lambda name=name: facts.facts()[name]) for name in facts.NAMES},
+    "ratings": lambda: f"\n{facts.ratings()}",
+    "commands": lambda: f"\n{commands.page()}",
+    "printed_restoration": printed_restoration,
+    "printed_check": printed_check,
+}
+
+
+def pages() -> list[Path]:
+    """Return the Markdown files of the repository that hold marks."""
+    written = [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]
+    own = [p for p in written if not {"generated", "_build"} & set(p.parts)]
+    return sorted(p for p in own if _MARKED.search(p.read_text()))
+
+
+def shown(page: Path) -> dict[str, str]:
+    """Return what stands between the marks of a page, by name."""
+    return {name: text for _, name, text, _ in _MARKED.findall(page.read_text())}
+
+
+def refreshed(text: str) -> str:
+    """Return a page with all that is shown made anew."""
+    return _MARKED.sub(lambda m: f"{m[1]}{MAKERS[m[2]]()}{m[4]}", text)
+
+
+def main() -> None:
+    for page in pages():
+        before = page.read_text()
+        page.write_text(refreshed(before))
+        print(f"{page.relative_to(ROOT)}{'' if page.read_text() == before else ': changed'}")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
