@@ -15,9 +15,9 @@ from tests.solvers.gibbs_prior import (
 from declip import Intervals
 from declip.solvers.gibbs import Model, effective_sample_size, sample_posterior, split_r_hat
 from declip.solvers.gibbs.chain import Chain, Table
-from declip.solvers.gibbs.law import NoiseDistribution
 from declip.solvers.gibbs.sampler import Kept
 from declip.solvers.gibbs.units import Units
+from declip.truncated import NoiseDistribution
 
 MODELS = [
     Model(1, "column"),

@@ -12,6 +12,7 @@ from declip.intervals import Intervals
 from declip.kernels import interval_loss
 from declip.lowrank import LowRank
 from declip.solvers import Limits
+from declip.truncated import moments
 
 __all__ = ["ResidualChecks", "check_residuals"]
 
@@ -109,7 +110,7 @@ def _near_the_limits(
     if min(n_near, n_far) < _ENOUGH or not squares[~near].any():
         return np.nan, n_near
     # E (y - x)^2 given floor < y < ceiling, for y ~ N(x, sigma^2)
-    cut = interval_loss(x[near], floor[near], ceiling[near], scale=sigma)
-    expected = sigma**2 * (1 - cut.curvature) + cut.gradient**2
+    mean, variance = moments((floor - x)[near] / sigma, (ceiling - x)[near] / sigma)
+    expected = sigma**2 * (variance + mean**2)
     far = squares[~near].mean() / sigma**2
     return float(np.sqrt(squares[near].sum() / expected.sum() / far)), n_near

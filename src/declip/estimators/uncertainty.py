@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from declip import kernels
 from declip.grams import leverage
 from declip.intervals import Intervals
 from declip.lowrank import LowRank
+from declip.truncated import moments
 
 __all__ = ["CellUncertainty"]
 
@@ -79,7 +79,7 @@ def column_noise(intervals: Intervals, model: LowRank) -> NDArray[np.float64]:
     noise, at = np.full(n_cols, np.sqrt(pooled)), cols[n:]
     for _ in range(_NOISE_STEPS if len(at) else 0):
         ends = [(end[n:] - x[n:]) / noise[at] for end in (lower, upper)]
-        cell = kernels.interval_loss(np.zeros(len(at)), *ends, scale=1.0)
-        expected = noise[at] ** 2 * (1 - cell.curvature + cell.gradient**2)
+        mean, variance = moments(*ends)
+        expected = noise[at] ** 2 * (variance + mean**2)
         noise = np.sqrt((exact + np.bincount(at, expected, n_cols)) / count)
     return noise if len(at) else np.sqrt(exact / count)

@@ -12,9 +12,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import log_ndtr, ndtri_exp
 
-from declip.solvers.gibbs.law import NoiseDistribution
+from declip import truncated
 
 __all__ = ["TruncatedNormal"]
 
@@ -79,10 +78,8 @@ class TruncatedNormal:
         """Return the expected value, or that of the value cut off at ``cap``."""
         end = self.far if cap is None else np.minimum(self.far, self.sign * cap)
         end = np.maximum(end, self.limit)
-        ends = [(x - self.centre) / self.spread for x in (self.limit, end)]
-        below = np.clip(
-            self.centre + self.spread * NoiseDistribution().mean_between(*ends), self.limit, end
-        )
+        mean = truncated.moments(self._standard(self.limit), self._standard(end))[0]
+        below = np.clip(self.centre + self.spread * mean, self.limit, end)
         if cap is None:
             return self.sign * below
         cut = np.exp(self._log_beyond(end) - self._log_mass())  # the share that is cut off
@@ -91,10 +88,8 @@ class TruncatedNormal:
 
     def quantile(self, log_survival: float | NDArray) -> NDArray[np.float64]:
         """Return the value beyond which the truth lies with probability exp(log_survival)."""
-        tail = self._log_mass() + log_survival
-        if np.isfinite(self.far).any():
-            tail = np.logaddexp(tail, log_ndtr((self.centre - self.far) / self.spread))
-        z = self.centre - self.spread * ndtri_exp(np.minimum(tail, 0.0))
+        near, far = self._standard(self.limit), self._standard(self.far)
+        z = self.centre + self.spread * truncated.quantile(near, far, log_survival)
         return self.sign * np.clip(z, self.limit, self.far)
 
     def _log_mass(self) -> NDArray[np.float64]:
@@ -102,9 +97,7 @@ class TruncatedNormal:
 
     def _log_beyond(self, z: NDArray) -> NDArray[np.float64]:
         """Return log P(z < Z < far) of the normal law."""
-        tail = log_ndtr((self.centre - z) / self.spread)
-        if not np.isfinite(self.far).any():
-            return tail
-        beyond = np.minimum(log_ndtr((self.centre - self.far) / self.spread) - tail, 0.0)
-        # no mass at all in double precision: as if it all lay at the far end
-        return tail + np.log(np.maximum(-np.expm1(beyond), np.finfo(np.float64).tiny))
+        return truncated.log_mass(self._standard(z), self._standard(self.far))
+
+    def _standard(self, z: NDArray) -> NDArray[np.float64]:
+        return (z - self.centre) / self.spread

@@ -13,9 +13,9 @@ from declip import kernels
 from declip.intervals import Intervals
 from declip.lowrank import LowRank
 from declip.solvers.gibbs.chain import Chain, Model, expected_cells, row_design
-from declip.solvers.gibbs.law import NoiseDistribution
 from declip.solvers.gibbs.priors import POOLED_DF, Gaussian, row_precision
 from declip.solvers.gibbs.units import Units
+from declip.truncated import NoiseDistribution
 
 __all__ = ["Posterior", "Sample"]
 

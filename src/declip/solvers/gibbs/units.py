@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from declip.intervals import Cells, Intervals, face_value
-from declip.kernels import interval_loss
+from declip.truncated import moments
 
 __all__ = ["Units"]
 
@@ -80,22 +80,22 @@ def _censored_normals(
 
     shift = means(value, face)
     scale = np.sqrt(means((value - shift[exact]) ** 2, (face - shift[censored]) ** 2))
-    told = _several_values(value, exact, n)
-    scale = np.where(told & (scale > 0), scale, 1.0)
+    has_spread = _several_values(value, exact, n)
+    scale = np.where(has_spread & (scale > 0), scale, 1.0)
     for _ in range(_EM_STEPS if len(censored) else 0):
         ends = [(end - shift[censored]) / scale[censored] for end in (lower, upper)]
-        cell = interval_loss(np.zeros(len(censored)), *ends, scale=1.0)
-        expected = shift[censored] - scale[censored] * cell.gradient
-        new_shift = np.where(told, means(value, expected), shift)
-        spread = scale[censored] ** 2 * (1 - cell.curvature) + (expected - new_shift[censored]) ** 2
+        mean, variance = moments(*ends)
+        expected = shift[censored] + scale[censored] * mean
+        new_shift = np.where(has_spread, means(value, expected), shift)
+        spread = scale[censored] ** 2 * variance + (expected - new_shift[censored]) ** 2
         new_scale = np.sqrt(means((value - new_shift[exact]) ** 2, spread))
-        new_scale = np.where(told, new_scale, scale)
+        new_scale = np.where(has_spread, new_scale, scale)
         step = np.maximum(abs(new_shift - shift), abs(new_scale - scale)) / scale
         shift, scale = new_shift, new_scale
         if step.max() < _EM_TOL:
             break
-    middle = float(np.median(scale[told])) if told.any() else 1.0
-    return shift, np.where(told, scale, middle)
+    middle = float(np.median(scale[has_spread])) if has_spread.any() else 1.0
+    return shift, np.where(has_spread, scale, middle)
 
 
 def _several_values(value: NDArray, group: NDArray[np.int32], n: int) -> NDArray[np.bool_]:

@@ -1,4 +1,8 @@
-"""The law of the noise, standardised: what an interval makes of it."""
+"""Noise that is known to lie in an interval: moments, tails, quantiles and draws.
+
+Everything is in standard units, of a noise of mean 0 and scale 1 between a and b: take ``(bound -
+centre) / scale`` for both ends. They may be infinite, far out in a tail, or close together.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +15,52 @@ from scipy import special
 
 from declip.kernels import interval_loss, truncated_normals
 
-__all__ = ["NoiseDistribution"]
+__all__ = ["NoiseDistribution", "log_mass", "moments", "quantile"]
+
+_NARROW = 1e-5  # widths of intervals, relative to what the density changes over, that it is even in
+
+
+def moments(a: NDArray, b: NDArray) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return mean and variance of standard normal noise between a and b.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from declip.truncated import moments
+    >>> mean, variance = moments(np.array([0.0]), np.array([np.inf]))
+    >>> np.round([mean[0] ** 2, variance[0]], 4)  # 2 / pi, 1 - 2 / pi
+    array([0.6366, 0.3634])
+    """
+    # the Tobit loss at 0: its gradient is minus the mean, its curvature 1 minus the variance
+    loss = interval_loss(np.zeros(a.size), a.ravel(), b.ravel(), scale=1.0)
+    return -loss.gradient.reshape(a.shape), 1 - loss.curvature.reshape(a.shape)
+
+
+def log_mass(a: NDArray, b: NDArray) -> NDArray[np.float64]:
+    """Return log P(a < Z < b) of standard normal noise, never below that of a tiny width."""
+    low, high, _ = _heavy_end_left(a, b)
+    tail = special.log_ndtr(-low)
+    tiny = np.finfo(np.float64).tiny
+    with np.errstate(invalid="ignore"):
+        beyond = np.fmin(special.log_ndtr(-high) - tail, 0.0)
+        wide = tail + np.log(np.maximum(-np.expm1(beyond), tiny))
+        width, middle = high - low, 0.5 * (low + high)
+        narrow = width * (1 + abs(middle)) < _NARROW
+        even = np.log(np.maximum(width, tiny)) - 0.5 * middle**2 - 0.5 * np.log(2 * np.pi)
+    return np.where(narrow, even, wide)
+
+
+def quantile(a: NDArray, b: NDArray, log_survival: float | NDArray) -> NDArray[np.float64]:
+    """Return what standard normal noise between a and b exceeds with this log-probability."""
+    mass = log_mass(a, b)
+    flipped = _heavy_end_left(a, b)[2]
+    with np.errstate(divide="ignore"):
+        log_below = np.log(-np.expm1(log_survival))
+    # the tail beyond the quantile, counted from the side on which it is small
+    near = np.where(flipped, log_below, log_survival)
+    far = special.log_ndtr(np.where(flipped, a, -b))
+    z = special.ndtri_exp(np.minimum(np.logaddexp(mass + near, far), 0.0))
+    return np.clip(np.where(flipped, z, -z), a, b)
 
 
 @dataclass(frozen=True)
@@ -41,8 +90,7 @@ class NoiseDistribution:
     def mean_between(self, a: NDArray, b: NDArray) -> NDArray:
         """Return the mean given that the noise lies in [a, b]."""
         if self.df == 0:
-            flat = interval_loss(np.zeros(a.size), a.ravel(), b.ravel(), scale=1.0)
-            return -flat.gradient.reshape(a.shape)
+            return moments(a, b)[0]
         low, high, flipped = _heavy_end_left(a, b)
         mass = self.above(low) - self.above(high)
         with np.errstate(invalid="ignore", divide="ignore"):
