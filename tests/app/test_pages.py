@@ -135,6 +135,12 @@ def test_only_results_can_be_downloaded(page, kind):
     assert page.get(f"/jobs/{key}/{kind}").status_code == 404
 
 
+@pytest.mark.parametrize("options", [{"log": "yes"}, {"budget": True}, {"budget": 1e9}])
+def test_options_that_cannot_be_are_refused(page, options):
+    key = upload(page).json()["key"]
+    assert page.post(f"/jobs/{key}/restore", json=options).status_code == 400
+
+
 def test_another_host_name_is_refused(page):
     for host in ("evil.example", "127.0.0.1.evil.example", "evil.example:8642"):
         assert page.get("/", headers={"host": host}).status_code == 400

@@ -1,9 +1,11 @@
 """The command, end to end, on files of every kind, good and bad."""
 
+import inspect
 import json
 import os
 import subprocess
 import sys
+from dataclasses import fields
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +17,7 @@ import declip
 from declip import read_table, write_table
 from declip.cli import main
 from declip.demo import reported_assay
+from declip.options import Reading, Restoring
 
 FAST = ["--method", "tobit", "--rank", "2", "--alpha", "0.3", "--log", "--budget", "1"]
 KINDS = ["csv", "tsv", "xlsx", "parquet", "npz"]
@@ -186,8 +189,17 @@ def test_check_says_what_is_clipped_and_proposes_limits(tmp_path, capsys):
     assert "300 rows, 4 columns" in out
 
 
-def test_version_is_that_of_the_package(capsys):
-    assert run(capsys, "version")[1].strip() == f"declip {declip.__version__}"
+@pytest.mark.parametrize("asked", ["version", "--version"])
+def test_version_is_that_of_the_package(capsys, asked):
+    assert run(capsys, asked)[:2] == (0, f"declip {declip.__version__}\n")
+
+
+@pytest.mark.parametrize("kind", [Reading, Restoring])
+def test_every_option_reaches_the_call_that_it_is_for(kind):
+    call = {Reading: declip.read_table, Restoring: declip.restore}[kind]
+    names = {"rank": "n_components"}
+    taken = inspect.signature(call).parameters
+    assert {names.get(f.name, f.name) for f in fields(kind)} <= taken.keys()
 
 
 def test_the_command_is_installed_and_completes(tmp_path):

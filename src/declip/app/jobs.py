@@ -19,6 +19,7 @@ from typing import Any
 import declip
 from declip.io import TableFile, read_table, write_table
 from declip.io.formats import KINDS
+from declip.options import Restoring
 from declip.persistence import one_line
 from declip.report import View, write_cells, write_report
 
@@ -79,13 +80,13 @@ class Job:
         found = proposal.ceiling is not None or proposal.floor is not None
         self.summary["proposal"] = str(proposal) if found else ""
 
-    def restore(self, **options: Any) -> None:
+    def restore(self, options: Restoring) -> None:
         """Restore the table and keep table, list of cells and report."""
         if self.table is None:
             raise ValueError("the file was not read")
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            result = declip.restore(self.table.intervals, progress=self.note, n_jobs=-1, **options)
+            result = options.restore(self.table.intervals, self.note)
         self.notes = list(dict.fromkeys(one_line(str(warning.message)) for warning in caught))
         write_table(result.table, self.output("table"), like=self.table, overwrite=True)
         write_cells(result, self.output("flags"), overwrite=True)

@@ -25,6 +25,7 @@ from starlette.responses import FileResponse, HTMLResponse, JSONResponse, Respon
 from starlette.routing import Route
 
 from declip.app.jobs import Job, Jobs
+from declip.options import Restoring, UsageError
 
 __all__ = ["make_app"]
 
@@ -151,7 +152,7 @@ async def _restore(request: Request) -> Response:
     if job.state == "running" or job.table is None:
         raise HTTPException(409, "it is being restored" if job.table else "read the file first")
     options = _options(await _json(request))
-    request.app.state.jobs.run(job, lambda: job.restore(**options))
+    request.app.state.jobs.run(job, lambda: job.restore(options))
     return JSONResponse(job.status(), 202)
 
 
@@ -210,10 +211,11 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def _options(given: dict[str, Any]) -> dict[str, Any]:
-    options: dict[str, Any] = {}
-    if isinstance(given.get("log"), bool):
-        options["log"] = given["log"]
-    if _is_number(given.get("budget")) and 0 < given["budget"] <= 3600:
-        options["budget"] = float(given["budget"])
+def _options(given: dict[str, Any]) -> Restoring:
+    try:
+        options = Restoring.of(given)
+    except UsageError as error:
+        raise HTTPException(400, str(error)) from error
+    if not 0 < options.budget <= 3600:
+        raise HTTPException(400, "budget must lie between 0 and 3600 seconds")
     return options

@@ -9,7 +9,7 @@ import sys
 import typer
 
 from declip.cli.commands import app
-from declip.persistence import one_line
+from declip.options import UsageError
 
 __all__ = ["main"]
 
@@ -32,16 +32,20 @@ def main(arguments: list[str] | None = None) -> int:
         return code
     except _UsageError as error:
         return _fail(error.format_message(), arguments, BAD_USAGE)  # type: ignore[attr-defined]
+    except UsageError as error:
+        return _fail(str(error), arguments, BAD_USAGE)
     except (KeyboardInterrupt, typer.Abort):
         return _fail("interrupted; nothing was written", arguments, INTERRUPTED)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return BAD_DATA
-    except (ValueError, TypeError, MemoryError, OSError) as error:
+    except (ImportError, ValueError, TypeError, MemoryError, OSError) as error:
         return _fail(str(error) or type(error).__name__, arguments, BAD_DATA)
 
 
 def _fail(message: str, arguments: list[str], code: int) -> int:
+    from declip.persistence import one_line
+
     print(f"declip: {one_line(message)}", file=sys.stderr)
     if "--json" in arguments:
         print(json.dumps({"error": one_line(message)}))

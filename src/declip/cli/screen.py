@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import math
 import sys
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from declip.persistence import one_line
+from declip.cli.options import Printing
 
 __all__ = ["Screen"]
 
@@ -17,8 +18,8 @@ __all__ = ["Screen"]
 class Screen:
     """Where words go: to a person, or as one JSON object to a program, or nowhere."""
 
-    def __init__(self, quiet: bool = False, as_json: bool = False) -> None:
-        self.quiet, self.as_json = quiet, as_json
+    def __init__(self, printing: Printing) -> None:
+        self.quiet, self.as_json = printing.quiet or printing.as_json, printing.as_json
         self.notes: list[str] = []
 
     @contextmanager
@@ -50,32 +51,31 @@ class Screen:
 
     def note(self, text: str) -> None:
         """Say something on the side, once."""
+        from declip.persistence import one_line
+
         text = one_line(text)
         if text not in self.notes:
             self.notes.append(text)
             if not self.quiet:
                 print(f"note: {text}", file=sys.stderr)
 
-    def result(self, text: str, facts: dict[str, Any]) -> None:
+    def result(self, text: str, facts: dict[str, Any], warned: Sequence[str] = ()) -> None:
         """Print the outcome: a page for a person, or facts for a program."""
         if self.as_json:
-            print(json.dumps(facts, default=_plain, ensure_ascii=False, allow_nan=False))
+            facts = {**facts, "warnings": [*warned, *self.notes]}
+            print(json.dumps(_plain(facts), ensure_ascii=False, allow_nan=False))
         elif not self.quiet:
             print(text)
 
 
 def _plain(value: Any) -> Any:
-    return value.tolist() if hasattr(value, "tolist") else str(value)
-
-
-def without_nan(value: Any) -> Any:
-    """Return plain data with None where JSON has no number."""
+    """Return what JSON can hold, with None for numbers that it cannot."""
     if isinstance(value, dict):
-        return {str(key): without_nan(item) for key, item in value.items()}
+        return {str(key): _plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [without_nan(item) for item in value]
+        return [_plain(item) for item in value]
     if hasattr(value, "tolist"):
-        return without_nan(value.tolist())
-    if isinstance(value, float) and (value != value or value in (float("inf"), float("-inf"))):
+        return _plain(value.tolist())
+    if isinstance(value, float) and not math.isfinite(value):
         return None
-    return value if value is None or isinstance(value, str | int | float | bool) else str(value)
+    return value if value is None or isinstance(value, str | int | float) else str(value)

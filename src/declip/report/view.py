@@ -12,10 +12,10 @@ from scipy import sparse
 
 from declip.intervals import Intervals, face_value
 from declip.io.frames import values_and_labels
+from declip.restoration.cells import FLAGS
 
-__all__ = ["FLAGS", "Column", "View"]
+__all__ = ["Column", "View"]
 
-FLAGS = ("exact", "restored", "filled", "undetermined")
 FLAGS_BY_FATE = ("undetermined",), ("restored", "filled")
 
 
