@@ -13,6 +13,7 @@ from declip.blocks.running import Here, Runner
 from declip.blocks.staging import Listing, Staged, prepare, stage
 from declip.blocks.table import BlockTable
 from declip.blocks.writing import new_folder, write_intervals
+from declip.extras import needs
 from declip.intervals import Intervals
 
 __all__ = ["listing_of", "parquet_chunks", "parquet_files", "prepare_blocks"]
@@ -92,7 +93,8 @@ def parquet_chunks(
     source: str | os.PathLike[str], listing: Listing, runner: Runner
 ) -> list[Callable[[str], Any]]:
     """Return what stages the cells of Parquet files, some millions at a time."""
-    import polars as pl
+    with needs("files"):
+        import polars as pl
 
     def stage_later(file: str, begin: int, path: str) -> Any:
         return runner.submit(stage_parquet, file, begin, listing, path)

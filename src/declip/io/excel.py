@@ -16,7 +16,7 @@ def write_book(sheets: dict[str, pl.DataFrame], path: Path, header: bool) -> Non
     try:
         import xlsxwriter
     except ImportError as error:
-        raise ValueError("Excel files need: pip install 'declip[excel]'") from error
+        raise ValueError("Excel files need: pip install 'declip[files]'") from error
     plain = {"strings_to_formulas": False, "strings_to_urls": False, "constant_memory": True}
     with xlsxwriter.Workbook(str(path), plain) as book:
         bold = book.add_format({"bold": True})

@@ -41,7 +41,7 @@ def read_table(
 ) -> TableFile:
     r"""Read a table with clipped, censored and missing cells from a file.
 
-    CSV, TSV and other separated text, Excel (.xlsx, with ``declip[excel]``), Parquet, npz and
+    CSV, TSV and other separated text, Excel (.xlsx), Parquet, npz and
     MatrixMarket. Cells may be numbers, limits (``<0.5``, ``> 200``), ranges (``0.1-0.5``), words
     for a value beyond the limit of its column (``ND``, ``BDL``, ``>ULOQ``) and words for missing
     (empty, ``NA``, ``-``). What is None below is found in the file.

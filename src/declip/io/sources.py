@@ -51,7 +51,7 @@ def _read_excel(path: Path, wanted: TableFormat) -> Sheet:
     try:
         from python_calamine import CalamineWorkbook
     except ImportError as error:
-        raise TableFileError(path, "Excel files need: pip install 'declip[excel]'") from error
+        raise TableFileError(path, "Excel files need: pip install 'declip[files]'") from error
     with about_file(path, "cannot be read as Excel"):
         book = CalamineWorkbook.from_path(str(path))
         sheet = wanted.sheet or book.sheet_names[0]

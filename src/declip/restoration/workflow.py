@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from importlib.util import find_spec
 from time import monotonic
 from typing import Any
 
@@ -13,6 +14,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from declip.detect import detect_limits
+from declip.extras import needs
 from declip.intervals import Intervals
 from declip.restoration.bounds import Bounds
 from declip.restoration.candidates import METHODS, Candidate, PredictiveDistribution
@@ -241,6 +243,10 @@ def _warnings(
             yield f"{names} not determined by the data, for want of {need}: flagged, not invented."
 
 
+def _is_watched() -> bool:
+    return sys.stderr.isatty() and find_spec("rich") is not None
+
+
 @contextmanager
 def _progress(
     budget: float, wanted: bool | Callable[[str, float], None] | None
@@ -250,11 +256,12 @@ def _progress(
     if callable(wanted):
         yield lambda what: wanted(what, min((monotonic() - began) / budget, 1.0))
         return
-    if not (sys.stderr.isatty() if wanted is None else wanted):
+    if not (_is_watched() if wanted is None else wanted):
         yield lambda _: None
         return
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+    with needs("cli"):
+        from rich.console import Console
+        from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
     bar = Progress(
         TextColumn("{task.description:<36}"),
