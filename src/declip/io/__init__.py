@@ -3,8 +3,7 @@
 from declip.extras import needs
 
 with needs("files"):
-    from declip.io.atomic import new_file
-    from declip.io.errors import TableFileError
+    from declip.io.errors import TableFileError, new_file
     from declip.io.formats import TableFile, TableFormat
     from declip.io.limits import read_limits
     from declip.io.reading import read_table

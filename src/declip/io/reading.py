@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from declip.io.arrays import read_arrays
 from declip.io.assemble import Limits, assemble
 from declip.io.cells import find_decimal
 from declip.io.errors import TableFileError
@@ -14,7 +15,7 @@ from declip.io.formats import Layout, TableFile, TableFormat, kind_of
 from declip.io.layouts import list_cells
 from declip.io.limits import limits_by_column
 from declip.io.sheet import Sheet, take_header
-from declip.io.sources import read_arrays, read_sheet
+from declip.io.sources import read_sheet
 
 __all__ = ["read_table"]
 
