@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import narwhals.stable.v2 as nw
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
@@ -18,11 +17,11 @@ from declip.diagnostics.tangent import NEGLIGIBLE, Tangent
 from declip.diagnostics.theory import Hidden, Theory, expert_seconds, hidden_cells
 from declip.estimators.base import CompletionEstimator, fitted_model
 from declip.grams import censored_cells
-from declip.intervals import Intervals
+from declip.intervals import Intervals, as_intervals
 from declip.lowrank import LowRank
 from declip.solvers import Limits
 from declip.svd import SVD, product_svd, truncated_svd
-from declip.validation import check_memory, check_same_shape, warn_user
+from declip.validation import backend_of, check_memory, check_same_shape, warn_user
 
 __all__ = ["diagnose"]
 
@@ -100,14 +99,12 @@ def diagnose(
     estimator = X_or_estimator if isinstance(X_or_estimator, CompletionEstimator) else None
     table = X_or_estimator if estimator is None else X
     _check_call(estimator, X, ceiling is not None or floor is not None, expert and truth is None)
-    if isinstance(table, Intervals) and estimator is None:
-        intervals, ceiling, floor = table, None, None
-    elif estimator is None:
-        intervals = Intervals.from_table(table, ceiling, floor)
+    if estimator is None:
+        intervals = as_intervals(table, ceiling, floor)
     else:
         check_is_fitted(estimator)
         ceiling, floor = estimator.ceiling, estimator.floor
-        intervals = estimator._read(table, reset=False)
+        intervals = estimator._read_new(table)
         check_same_shape(
             "X", intervals.shape, fitted_model(estimator).shape, "the table of the fit"
         )
@@ -126,7 +123,7 @@ def diagnose(
         theory=_theory(intervals, estimator, matrix, limits, seconds) if expert else None,
         expert_seconds=seconds,
         intervals=intervals,
-        _backend=_backend(table),
+        _backend=backend_of(table),
     )
 
 
@@ -143,12 +140,6 @@ def _check_call(
         raise TypeError("diagnose(estimator, X) needs X, the table that was fitted.")
     if estimator is not None and has_limits:
         raise TypeError("the estimator has its own ceiling and floor: leave them out here.")
-
-
-def _backend(table: Any) -> Any:
-    """Return the library of a data frame, None for any other table."""
-    frame = nw.from_native(table, eager_only=True, pass_through=True)
-    return nw.get_native_namespace(frame) if isinstance(frame, nw.DataFrame) else None
 
 
 def _as_matrix(truth: Any, shape: tuple[int, int]) -> Matrix:

@@ -10,7 +10,8 @@ import numpy as np
 from joblib import effective_n_jobs
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from declip.estimators.base import SHARED_CONSTRAINTS, CompletionEstimator, spectrum
+from declip.estimators.base import SHARED_CONSTRAINTS
+from declip.estimators.factors import FreeRankEstimator
 from declip.intervals import Intervals
 from declip.solvers import Limits, Solution, constant_model, subgradient_descent
 from declip.svd import fits_dense
@@ -19,7 +20,7 @@ from declip.validation import check_memory, limits_of_all_cells
 __all__ = ["DTrCMC"]
 
 
-class DTrCMC(CompletionEstimator):
+class DTrCMC(FreeRankEstimator):
     r"""Restore clipped and missing cells with two trace norms: of the matrix, and of it clipped.
 
     Lowers
@@ -138,14 +139,11 @@ class DTrCMC(CompletionEstimator):
             rank = min(self.max_rank or min(shape), *shape)
             check_memory((sum(shape), rank), np.float32, "DTrCMC", "set a lower max_rank.")
 
-    def _solve(self, intervals: Intervals, **watched: Any) -> Solution:
-        limits = limits_of_all_cells(
-            self.ceiling, self.floor, intervals.shape, intervals.dtype, intervals.col_labels
-        )
+    def _solve(self, table: Any, **watched: Any) -> Solution:
         return subgradient_descent(
-            intervals,
-            constant_model(intervals, self.beyond),
-            Limits(*limits),
+            table,
+            constant_model(table, self.beyond),
+            self._limits(table),
             self.alpha,
             self.alpha_clipped,
             first_step=self.first_step,
@@ -156,8 +154,15 @@ class DTrCMC(CompletionEstimator):
             **watched,
         )
 
-    def _certify(self, intervals: Intervals, solution: Solution) -> dict[str, Any]:
-        return spectrum(solution.model)
+    def _limits(self, intervals: Intervals) -> Limits:
+        """Return the limits of every cell: those given, or those that the clipped cells share."""
+        if self.ceiling is None and self.floor is None:
+            shared = intervals.common_limits()
+            if shared is not None:
+                return Limits(*shared)
+        labels = intervals.col_labels, intervals.row_labels
+        shape, dtype = intervals.shape, intervals.dtype
+        return Limits(*limits_of_all_cells(self.ceiling, self.floor, shape, dtype, *labels))
 
     def _not_converged(self, solution: Solution) -> str:
         return (

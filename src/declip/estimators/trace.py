@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from copy import copy
+from functools import cached_property
 from numbers import Integral, Real
 from os import PathLike
 from typing import Any, ClassVar
@@ -12,10 +13,11 @@ from joblib import effective_n_jobs
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from declip.estimators.base import SHARED_CONSTRAINTS, CompletionEstimator, spectrum
-from declip.intervals import CLIPPED_MODES, Intervals
+from declip.estimators.base import SHARED_CONSTRAINTS
+from declip.estimators.factors import FreeRankEstimator
+from declip.intervals import CLIPPED_MODES, Intervals, as_intervals
 from declip.lowrank import LowRank
-from declip.objective import certificate, largest_alpha
+from declip.objective import largest_alpha
 from declip.solvers import Solution, factored, proximal, scale_at_zero, start_scale
 
 __all__ = ["TrCMC", "trace_path"]
@@ -23,7 +25,7 @@ __all__ = ["TrCMC", "trace_path"]
 _PROXIMAL_UP_TO = 4_000_000  # cells of a table that the reference solver is chosen for
 
 
-class TrCMC(CompletionEstimator):
+class TrCMC(FreeRankEstimator):
     r"""Restore clipped and missing cells by the matrix of smallest trace norm that fits them.
 
     Minimises the convex function
@@ -110,6 +112,8 @@ class TrCMC(CompletionEstimator):
         "warm_start": ["boolean"],
     }
 
+    _on_request: ClassVar[tuple[str, ...]] = (*FreeRankEstimator._on_request, "gap_")
+
     def __init__(
         self,
         alpha: float = 1.0,
@@ -141,8 +145,8 @@ class TrCMC(CompletionEstimator):
         self.checkpoint = checkpoint
         self.on_interrupt = on_interrupt
 
-    def _solve(self, intervals: Intervals, **watched: Any) -> Solution:
-        start, scale = self._start(intervals)
+    def _solve(self, table: Any, **watched: Any) -> Solution:
+        start, scale = self._start(table)
         how = {
             "scale": scale,
             "max_rank": self.max_rank,
@@ -151,12 +155,12 @@ class TrCMC(CompletionEstimator):
             "threads": effective_n_jobs(self.n_jobs),
             **watched,
         }
-        small = intervals.shape[0] * intervals.shape[1] <= _PROXIMAL_UP_TO
+        small = table.shape[0] * table.shape[1] <= _PROXIMAL_UP_TO
         if self.solver == "factored" or (self.solver == "auto" and not small):
-            return factored(intervals, start, self.alpha, **how)
+            return factored(table, start, self.alpha, **how)
         # A warm start is near the solution already: no continuation.
-        first = self.alpha if start.squared_norm() else largest_alpha(intervals, scale)
-        return proximal(intervals, start, self.alpha, first_alpha=first, **how)
+        first = self.alpha if start.squared_norm() else largest_alpha(table, scale)
+        return proximal(table, start, self.alpha, first_alpha=first, **how)
 
     def _start(self, intervals: Intervals) -> tuple[LowRank, float]:
         tobit = self.clipped == "tobit" and intervals.n_censored > 0
@@ -167,14 +171,10 @@ class TrCMC(CompletionEstimator):
                 return model.astype(intervals.dtype), self.scale_ or scale if tobit else 0.0
         return LowRank.zero(intervals.shape, intervals.dtype), scale
 
-    def _certify(self, intervals: Intervals, solution: Solution) -> dict[str, Any]:
-        found = spectrum(solution.model)
-        proof = certificate(
-            *(intervals, solution.model, self.alpha, solution.scale),
-            trace_norm=float(found["singular_values_"].sum()),
-            threads=effective_n_jobs(self.n_jobs),
-        )
-        return found | {"gap_": proof.gap / (solution.scale**2 or 1.0)}
+    @cached_property
+    def gap_(self) -> float:
+        """Certified duality gap, in units of the objective."""
+        return self._certified_gap()
 
     def _not_converged(self, solution: Solution) -> str:
         return (
@@ -221,12 +221,13 @@ def trace_path(
     """
     model = TrCMC(**{**params, "warm_start": True})
     model._validate_params()
-    intervals = model._read(X, reset=True)
+    intervals = as_intervals(X, model.ceiling, model.floor, estimator=model)
     penalties = _penalties(alphas, intervals.treat(model.clipped), model.clipped, n_alphas, ratio)
     fitted: list[TrCMC] = []
+    limits = {"ceiling": model.ceiling, "floor": model.floor}
     for alpha in penalties:
-        model.set_params(alpha=float(alpha)).fit(intervals)
-        fitted.append(copy(model))
+        model.set_params(alpha=float(alpha), ceiling=None, floor=None).fit(intervals)
+        fitted.append(copy(model).set_params(**limits))
     return fitted
 
 

@@ -15,7 +15,7 @@ from sklearn.base import clone
 
 from declip.detect import detect_limits
 from declip.extras import needs
-from declip.intervals import Intervals
+from declip.intervals import Intervals, as_intervals
 from declip.restoration.bounds import Bounds
 from declip.restoration.candidates import METHODS, Candidate, PredictiveDistribution
 from declip.restoration.cells import (
@@ -121,7 +121,7 @@ def restore(
     check_choice("method", method, ("auto", *METHODS))
     check_choice("scale", scale, ("auto", *SCALES))
     _check_numbers(coverage, budget)
-    intervals = _read(X, ceiling, floor, tol)
+    intervals = as_intervals(X, ceiling, floor, tol)
     check_some_exact(*intervals.triplets()[2:])
     if n_components is not None:
         check_rank(n_components, intervals.shape)
@@ -165,14 +165,6 @@ def restore(
         coverage=coverage,
         counts={flag: int((block.flag == flag).sum()) for flag in FLAGS},
     )
-
-
-def _read(X: Any, ceiling: Any, floor: Any, tol: float) -> Intervals:
-    if not isinstance(X, Intervals):
-        return Intervals.from_table(X, ceiling, floor, tol=tol)
-    if ceiling is not None or floor is not None:
-        raise TypeError("An Intervals carries its own limits: leave out ceiling and floor.")
-    return X
 
 
 def _check_numbers(coverage: float, budget: float) -> None:

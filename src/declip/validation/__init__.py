@@ -13,6 +13,7 @@ from declip.validation.coverage import name_some, warn_about_coverage, warn_noth
 from declip.validation.limits import (
     Limit,
     apply_limits,
+    check_no_limits,
     check_some_exact,
     limits_of_all_cells,
     resolve_limit,
@@ -39,6 +40,7 @@ __all__ = [
     "check_choice",
     "check_logarithms",
     "check_memory",
+    "check_no_limits",
     "check_quantiles",
     "check_rank",
     "check_same_shape",
