@@ -15,7 +15,7 @@ from declip.diagnostics.limits import limit_concerns, table_limits
 from declip.diagnostics.parts import Matrix
 from declip.diagnostics.tangent import NEGLIGIBLE, Tangent
 from declip.diagnostics.theory import Hidden, Theory, expert_seconds, hidden_cells
-from declip.estimators.base import CompletionEstimator, fitted_model
+from declip.estimators.base import CompletionEstimator, fitted_low_rank
 from declip.grams import censored_cells
 from declip.intervals import Intervals, as_intervals
 from declip.lowrank import LowRank
@@ -106,7 +106,7 @@ def diagnose(
         ceiling, floor = estimator.ceiling, estimator.floor
         intervals = estimator._read_new(table)
         check_same_shape(
-            "X", intervals.shape, fitted_model(estimator).shape, "the table of the fit"
+            "X", intervals.shape, fitted_low_rank(estimator).shape, "the table of the fit"
         )
     if expert:
         smaller = min(intervals.shape)
@@ -128,7 +128,7 @@ def diagnose(
 
 
 def _check_call(
-    estimator: CompletionEstimator | None, X: Any, has_limits: bool, needs_fit: bool
+    estimator: CompletionEstimator[Any, Any] | None, X: Any, has_limits: bool, needs_fit: bool
 ) -> None:
     if estimator is None and X is not None:
         raise TypeError("diagnose takes a table, or a fitted estimator of declip and its table.")
@@ -151,15 +151,15 @@ def _as_matrix(truth: Any, shape: tuple[int, int]) -> Matrix:
     return matrix
 
 
-def _seconds(coverage: Coverage, estimator: CompletionEstimator | None) -> float:
-    rank = coverage.largest_rank() if estimator is None else fitted_model(estimator).A.shape[1]
+def _seconds(coverage: Coverage, estimator: CompletionEstimator[Any, Any] | None) -> float:
+    rank = coverage.largest_rank() if estimator is None else fitted_low_rank(estimator).A.shape[1]
     share = coverage.n_clipped / max(coverage.n_observed, 1)
     return expert_seconds(coverage.shape, min(max(rank, 1), 20), share)
 
 
 def _theory(
     intervals: Intervals,
-    estimator: CompletionEstimator | None,
+    estimator: CompletionEstimator[Any, Any] | None,
     truth: Matrix | None,
     limits: Limits | None,
     seconds: float,
@@ -171,7 +171,7 @@ def _theory(
         )
     if truth is None:
         assert estimator is not None
-        matrix: Matrix = _without_offsets(fitted_model(estimator))
+        matrix: Matrix = _without_offsets(fitted_low_rank(estimator))
     else:
         matrix = truth
     found = _svd(matrix)

@@ -23,6 +23,7 @@ from threadpoolctl import threadpool_limits
 
 from declip import kernels, persistence
 from declip.intervals import Intervals, as_intervals
+from declip.lowrank import LowRank
 from declip.solvers import NO_RESUME_POINT, ResumePoint
 from declip.validation import (
     check_cells,
@@ -34,7 +35,7 @@ from declip.validation import (
     warn_user,
 )
 
-__all__ = ["SHARED_CONSTRAINTS", "CompletionEstimator", "fitted_model", "named_columns"]
+__all__ = ["SHARED_CONSTRAINTS", "CompletionEstimator", "fitted_low_rank", "named_columns"]
 
 SHARED_CONSTRAINTS: dict[str, Any] = {
     "ceiling": "no_validation",
@@ -118,6 +119,10 @@ class CompletionEstimator(
 
     def _model(self) -> Matrix:
         """Return the fitted matrix."""
+        raise NotImplementedError
+
+    def _low_rank(self) -> LowRank:
+        """Return the fitted matrix, or one that stands for it, as factors."""
         raise NotImplementedError
 
     def _solve_new_rows(self, intervals: Intervals) -> Matrix:
@@ -467,15 +472,15 @@ class CompletionEstimator(
         return tags
 
 
-def fitted_model(estimator: CompletionEstimator[Any, Any]) -> Any:
-    """Return what was fitted: a `LowRank`, or the `Posterior` of `BayesCMC`.
+def fitted_low_rank(estimator: CompletionEstimator[Any, Any]) -> LowRank:
+    """Return the fitted matrix, or of `BayesCMC` one that stands for its posterior.
 
     Parameters
     ----------
     estimator : CompletionEstimator
         Fitted; else an error says so.
     """
-    return estimator._model()
+    return estimator._low_rank()
 
 
 def named_columns(n_cols: int, labels: Any = None) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from declip.estimators.base import SHARED_CONSTRAINTS, CompletionEstimator
 from declip.intervals import Intervals
+from declip.lowrank import LowRank
 from declip.solvers.gibbs import (
     JUDGED,
     R_HAT_LIMIT,
@@ -416,6 +417,9 @@ class BayesCMC(CompletionEstimator[Run, Posterior]):
     def _model(self) -> Posterior:
         check_is_fitted(self)
         return self.posterior_
+
+    def _low_rank(self) -> LowRank:
+        return self._model().low_rank()
 
     def _solve_new_rows(self, intervals: Intervals) -> Posterior:
         posterior, seed = self._model(), self.run_.chains[0].seed

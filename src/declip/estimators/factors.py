@@ -84,6 +84,9 @@ class LowRankEstimator(CompletionEstimator[Solution, LowRank]):
             self._held = self.row_factors_, self.components_, model
         return model
 
+    def _low_rank(self) -> LowRank:
+        return self._model()
+
     def _columns_with(self, P: NDArray, b: NDArray) -> LowRank:
         """Return the matrix of rows with these factors and offsets."""
         Q = self.components_.T
