@@ -11,8 +11,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from declip.extras import needs
-
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
@@ -197,8 +195,7 @@ def _locate(source: _Source, data_home: str | os.PathLike[str] | None) -> Path:
 
 
 def _download(source: _Source) -> Path:
-    with needs("data"):
-        import pooch
+    import pooch
 
     folder, name = source.file.split("/")
     try:

@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from declip import persistence
-from declip.extras import MissingExtra
 from declip.intervals import Intervals
 from declip.reclip import ReclipResult
 from declip.restoration.page import page
@@ -125,11 +124,9 @@ class Restoration:
         """
         return persistence.save(self, path, overwrite=overwrite)
 
-    def _repr_html_(self) -> str | None:
-        try:
-            from declip.report import notebook_html
-        except MissingExtra:
-            return None  # a notebook then shows the text
+    def _repr_html_(self) -> str:
+        from declip.report import notebook_html
+
         return notebook_html(self)
 
     def __str__(self) -> str:

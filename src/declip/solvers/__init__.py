@@ -5,7 +5,8 @@ from declip.solvers.clipping import Limits
 from declip.solvers.exact import Bracket, minimum_trace_norm
 from declip.solvers.noise import scale_at_zero
 from declip.solvers.solution import NO_RESUME_POINT, ResumePoint, Solution
-from declip.solvers.start import constant_model, restart_dead_factors, start_model, start_scale
+from declip.solvers.splitting import Start, TracePenalty, douglas_rachford
+from declip.solvers.start import limit_model, restart_dead_factors, start_model, start_scale
 from declip.solvers.subgradient import subgradient_descent
 from declip.solvers.trace import factored, proximal
 
@@ -15,8 +16,11 @@ __all__ = [
     "Limits",
     "ResumePoint",
     "Solution",
-    "constant_model",
+    "Start",
+    "TracePenalty",
+    "douglas_rachford",
     "factored",
+    "limit_model",
     "minimise",
     "minimum_trace_norm",
     "proximal",
