@@ -95,6 +95,7 @@ $(VENV)/.build-tools: pyproject.toml
 	$(PIP) cmake ninja $$($(BIN)/python -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["build-system"]["requires"])')
 	@touch $@
 
+EXTRAS_run := [all]
 EXTRAS_test := [test]
 EXTRAS_lint := [lint]
 EXTRAS_bench := [bench]

@@ -16,7 +16,7 @@ from benchmarks.shapes import CEILING, SHAPES, make_ratings, ratings
 from declip import Intervals, TrCMC, kernels
 from declip.lowrank import LowRank
 from declip.objective import largest_alpha, objective
-from declip.solvers import Limits, limit_model, minimise, start_model, subgradient_descent
+from declip.solvers import Limits, constant_model, minimise, start_model, subgradient_descent
 from declip.svd import shrink
 
 __all__ = ["STUDIES"]
@@ -116,7 +116,7 @@ def _dtr_steps(data: Intervals, n: int) -> dict[str, Any]:
     ends = (np.array([[x]], data.dtype) for x in (-np.inf, CEILING))
     limits, times = Limits(*ends), [time.process_time()]
     subgradient_descent(
-        *(data, limit_model(data, limits, 1.0), limits, 60.0, 60.0),
+        *(data, constant_model(data, 1.0), limits, 60.0, 60.0),
         max_rank=20,
         max_iter=n,
         on_sweep=lambda _: times.append(time.process_time()),

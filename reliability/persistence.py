@@ -11,7 +11,7 @@ import warnings
 from pathlib import Path
 
 from declip.environment import environment, in_words
-from reliability import damage, determinism, interrupts, kills
+from reliability import damage, determinism, files, interrupts, kills
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "reliability" / "results" / "persistence.json"
@@ -23,6 +23,7 @@ def studies(quick):
     """Return the studies by name."""
     return {
         "damaged files": lambda: damage.damaged_files(1_500 if quick else 10_000),
+        "damaged tables": lambda: files.damaged_tables(1_800 if quick else 20_000),
         "saves killed": lambda: kills.saves_killed(5 if quick else 50),
         "fits killed": lambda: kills.fits_killed(1 if quick else 3),
         "Ctrl-C": lambda: interrupts.ctrl_c(1 if quick else 5),

@@ -18,7 +18,7 @@ from scipy.sparse import csr_array
 
 from declip import FroCMC, Intervals, TrCMC
 from declip.lowrank import LowRank
-from declip.solvers import Limits, Solution, limit_model, subgradient_descent
+from declip.solvers import Limits, Solution, constant_model, subgradient_descent
 from declip.svd import operator_norm
 
 SEEDS = range(5)
@@ -118,7 +118,7 @@ def dtr(task: Task, clipped: str, grid: dict[str, Any], score: Any, seed: int) -
             return state.n_iter >= max(grid["stops"]) or since_best >= grid["patience"]
 
         subgradient_descent(
-            *(cells, limit_model(cells, limits, 1.0), limits, alpha, alpha_clipped),
+            *(cells, constant_model(cells, 1.0), limits, alpha, alpha_clipped),
             first_step=grid["first_step"],
             max_rank=grid["max_rank"],
             on_sweep=keep,

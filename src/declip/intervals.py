@@ -29,11 +29,12 @@ from declip.validation import (
     apply_limits,
     check_bounds,
     check_memory,
+    check_no_limits,
     check_triplets,
     table_to_triplets,
 )
 
-__all__ = ["CLIPPED_MODES", "Cells", "Intervals"]
+__all__ = ["CLIPPED_MODES", "Cells", "Intervals", "as_intervals"]
 
 CLIPPED_MODES = ("hinge", "tobit", "value", "missing")
 
@@ -302,6 +303,26 @@ class Intervals:
         upper[rows, cols] = high
         return lower, upper
 
+    def common_limits(self) -> tuple[NDArray, NDArray] | None:
+        """Return the floor and ceiling of each column, of shape (1, n_cols), read off its cells.
+
+        A limit that all clipped cells have in common is that of every column. None if the cells of
+        a column have different limits.
+        """
+        side, ends = self.by_col, []
+        cols = side.censored_rows()
+        for bound, at, none in (
+            (side.upper, np.isneginf(side.lower), -np.inf),
+            (side.lower, np.isposinf(side.upper), np.inf),
+        ):
+            shared = len(np.unique(bound[at])) == 1
+            limit = np.full(self.shape[1], bound[at][0] if shared else none, bound.dtype)
+            limit[cols[at]] = bound[at]
+            if (limit[cols[at]] != bound[at]).any():
+                return None
+            ends.append(limit[None, :])
+        return ends[0], ends[1]
+
     def treat(self, clipped: str) -> Intervals:
         """Return the table as ``clipped`` asks: censored cells kept, at face value, or left out.
 
@@ -345,6 +366,35 @@ class Intervals:
         side = self.by_row
         bounds = {name: getattr(side, name).astype(dtype) for name in ("value", "lower", "upper")}
         return replace(self, by_row=replace(side, **bounds))
+
+
+def as_intervals(
+    X: Any,
+    ceiling: Any = None,
+    floor: Any = None,
+    tol: float = 0.0,
+    *,
+    estimator: Any = None,
+    allow_empty: bool = False,
+) -> Intervals:
+    """Return the cells of a table under its limits; an `Intervals`, which has its own, as it is.
+
+    Parameters
+    ----------
+    X : array-like, frame, sparse matrix or Intervals of shape (n_rows, n_cols)
+        As in `Intervals.from_table`.
+    ceiling, floor, tol : see `Intervals.from_table`
+        Not given with an `Intervals`: what would become of the limits that it has?
+    estimator : estimator, optional
+        Named in the errors of scikit-learn.
+    allow_empty : bool, default=False
+        Whether a table without any observed cell is accepted.
+    """
+    if not isinstance(X, Intervals):
+        cells = table_to_triplets(X, estimator=estimator, allow_empty=allow_empty)
+        return Intervals.from_cells(cells, ceiling, floor, tol)
+    check_no_limits("An Intervals", ceiling, floor, tol)
+    return X
 
 
 def face_value(lower: NDArray, upper: NDArray) -> NDArray:

@@ -4,14 +4,12 @@ import shutil
 import socket
 import threading
 import time
-from functools import partial
 
 import numpy as np
 import pandas as pd
 import pytest
 from tests.standin import restore as stand_in
 
-import declip
 from declip import Intervals, read_table, write_table
 from declip.datasets import load_assay
 from declip.report import write_report
@@ -48,22 +46,18 @@ def tab(browser, request):
 
 @pytest.fixture(scope="module")
 def address():
-    """Serve the page, with the quickest method behind it."""
+    """Serve the page."""
     from declip.app import make_app
 
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(declip, "restore", partial(declip.restore, method="column"), raising=False)
-        listener = socket.socket()
-        listener.bind(("127.0.0.1", 0))
-        server = uvicorn.Server(uvicorn.Config(make_app(200_000), log_level="error"))
-        thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
-        thread.start()
-        while not server.started:
-            time.sleep(0.02)
-        yield f"http://127.0.0.1:{listener.getsockname()[1]}/"
-        server.should_exit = True
-        thread.join(10)
-        listener.close()
+    listener = socket.create_server(("127.0.0.1", 0))
+    server = uvicorn.Server(uvicorn.Config(make_app(200_000), log_level="error"))
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
+    thread.start()
+    while not server.started:
+        time.sleep(0.02)
+    yield f"http://127.0.0.1:{listener.getsockname()[1]}/"
+    server.should_exit = True
+    thread.join(10)
 
 
 def panel(first="analyte_01"):

@@ -8,7 +8,7 @@ from scipy import sparse
 from sklearn.exceptions import NotFittedError
 from tests.diagnostics import dense
 
-from declip import DTrCMC, ExactCMC, FroCMC, Intervals, TrCMC, diagnose
+from declip import BayesCMC, DTrCMC, ExactCMC, FroCMC, Intervals, TrCMC, diagnose
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
 
@@ -44,6 +44,8 @@ ESTIMATORS = [
     TrCMC(1.0, ceiling=C, floor=L, clipped="tobit"),
     ExactCMC(ceiling=C, floor=L),
     DTrCMC(ceiling=C, floor=L, max_iter=50),
+    BayesCMC(2, ceiling=C, floor=L, n_samples=40, burn_in=20, random_state=0),
+    BayesCMC(2, ceiling=C, floor=L, noise="global", n_samples=40, burn_in=20, random_state=0),
 ]
 
 

@@ -167,9 +167,8 @@ def as_sparse(X):
         pd.DataFrame,
         lambda X: pl.DataFrame(X).fill_nan(None),
         as_sparse,
-        lambda X: Intervals.from_table(X, ceiling=4.0),
     ],
-    ids=["pandas", "polars", "sparse", "intervals"],
+    ids=["pandas", "polars", "sparse"],
 )
 def test_every_kind_of_table_gives_the_same_search(convert):
     X = clipped_table()
@@ -179,6 +178,20 @@ def test_every_kind_of_table_gives_the_same_search(convert):
         for table in (X, convert(X))
     )
     assert_array_equal(plain.cv_results_["mean_test_score"], other.cv_results_["mean_test_score"])
+
+
+def test_an_intervals_gives_the_search_of_its_table():
+    X, grid = clipped_table(), {"alpha": [0.1, 1.0]}
+    plain = EntrySearchCV(FroCMC(2, ceiling=4.0, random_state=0), grid, cv=2, random_state=0)
+    other = EntrySearchCV(FroCMC(2, random_state=0), grid, cv=2, random_state=0)
+    plain.fit(X)
+    other.fit(Intervals.from_table(X, ceiling=4.0))
+    assert_array_equal(plain.cv_results_["mean_test_score"], other.cv_results_["mean_test_score"])
+
+
+def test_the_best_estimator_has_the_limits_of_the_one_that_was_searched():
+    search = EntrySearchCV(FroCMC(2, ceiling=4.0, random_state=0), {"alpha": [1.0]}, cv=2)
+    assert search.fit(clipped_table()).best_estimator_.ceiling == 4.0
 
 
 def test_column_names_are_kept():

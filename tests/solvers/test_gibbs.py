@@ -360,3 +360,16 @@ def test_draws_between_bounds_have_the_share_below(law):
     z = law.draw_between(0 * ones, ones, 2 * ones, np.inf * ones, seed=0)
     share = law.share_between(2 * ones, np.inf * ones)(z)
     assert stats.kstest(share, "uniform").pvalue > 0.01
+
+
+@pytest.mark.parametrize("noise", ["column", "global"])
+def test_one_matrix_stands_for_the_posterior(noise):
+    rng = np.random.default_rng(0)
+    truth = 5 + rng.normal(size=(60, 2)) @ rng.normal(size=(2, 8)) + rng.normal(size=(60, 1))
+    cells = Intervals.from_table(truth + 0.05 * rng.standard_normal(truth.shape))
+    run = sample_posterior(
+        cells, Model(3, noise), n_samples=40, burn_in=40, chains=1, max_kept=40, seed=0
+    )
+    found = run.posterior.low_rank()
+    # within two scales of the noise: ten samples stand for forty
+    assert_allclose(found.block(), run.posterior.block(), atol=0.1)

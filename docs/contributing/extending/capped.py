@@ -10,7 +10,8 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.utils._param_validation import Interval
 
-from declip.estimators.base import SHARED_CONSTRAINTS, CompletionEstimator, spectrum
+from declip.estimators.base import SHARED_CONSTRAINTS
+from declip.estimators.factors import FreeRankEstimator
 from declip.intervals import Intervals
 from declip.lowrank import LowRank
 from declip.objective import gradient, total_loss
@@ -53,7 +54,7 @@ def descend(
 
 
 # An estimator keeps parameters, calls the solver, and names what was fitted.
-class CappedTrCMC(CompletionEstimator):
+class CappedTrCMC(FreeRankEstimator):
     """Restore clipped and missing cells by the capped trace norm."""
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
@@ -85,8 +86,5 @@ class CappedTrCMC(CompletionEstimator):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    def _solve(self, intervals: Intervals, on_sweep: Any, **_: Any) -> Solution:
-        return descend(intervals, self.alpha, self.cap, self.max_iter, self.tol, on_sweep)
-
-    def _certify(self, intervals: Intervals, solution: Solution) -> dict[str, Any]:
-        return spectrum(solution.model)
+    def _solve(self, table: Intervals, on_sweep: Any, **_: Any) -> Solution:
+        return descend(table, self.alpha, self.cap, self.max_iter, self.tol, on_sweep)

@@ -10,7 +10,8 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.utils._param_validation import Interval
 
-from declip.estimators.base import SHARED_CONSTRAINTS, CompletionEstimator, spectrum
+from declip.estimators.base import SHARED_CONSTRAINTS
+from declip.estimators.factors import FreeRankEstimator
 from declip.intervals import Intervals
 from declip.lowrank import LowRank
 from declip.objective import Gradient, gradient
@@ -31,7 +32,7 @@ def huber(cells: Intervals, X: LowRank, delta: float) -> Gradient:
     return Gradient(loss, *parts)
 
 
-class HuberCMC(CompletionEstimator):
+class HuberCMC(FreeRankEstimator):
     """Restore clipped and missing cells by the trace norm, with some cells grossly wrong."""
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
@@ -63,19 +64,16 @@ class HuberCMC(CompletionEstimator):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    def _solve(self, intervals: Intervals, on_sweep: Any, **_: Any) -> Solution:
-        X = LowRank.zero(intervals.shape)
-        G = huber(intervals, X, self.delta)
+    def _solve(self, table: Intervals, on_sweep: Any, **_: Any) -> Solution:
+        X = LowRank.zero(table.shape)
+        G = huber(table, X, self.delta)
         history, converged = [G.loss], False
         while len(history) <= self.max_iter and not converged:
             found = shrink(G.added_to(X.A, X.B, -1.0), self.alpha, X.Q)
             X = LowRank.from_svd(found)
-            G = huber(intervals, X, self.delta)
+            G = huber(table, X, self.delta)
             history.append(G.loss + self.alpha * float(found.S.sum()))
             converged = history[-2] - history[-1] <= self.tol * history[-1]
             if on_sweep(Solution(X, np.array(history), False, 0.0)):
                 break
         return Solution(X, np.array(history), converged, 0.0)
-
-    def _certify(self, intervals: Intervals, solution: Solution) -> dict[str, Any]:
-        return spectrum(solution.model)

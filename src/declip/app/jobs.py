@@ -2,30 +2,38 @@
 
 from __future__ import annotations
 
+import json
+import multiprocessing
+import os
 import re
 import secrets
 import shutil
 import threading
 import time
-import warnings
 from collections import OrderedDict
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from tempfile import mkdtemp
+from tempfile import gettempdir, mkdtemp
 from typing import Any
 
-import declip
-from declip.io import TableFile, read_table, write_table
+from declip.app import work
 from declip.io.formats import KINDS
-from declip.options import Restoring
-from declip.persistence import one_line
-from declip.report import View, write_cells, write_report
 
-__all__ = ["Job", "Jobs", "safe_name"]
+__all__ = ["Job", "Jobs", "TaskError", "safe_name"]
 
 _MOST_JOBS = 20
+_READING_SECONDS = 60.0
+_LONGEST_ANSWER = 2**22  # bytes
+_PREFIX = "declip-page-"
+_PROCESSES = multiprocessing.get_context("forkserver")
+_PROCESSES.set_forkserver_preload(["declip.app.work"])
+
+
+class TaskError(ValueError):
+    """What went wrong with a file, in words for the page."""
 
 
 def safe_name(given: str) -> str:
@@ -33,6 +41,39 @@ def safe_name(given: str) -> str:
     last = re.split(r"[/\\]", given)[-1]
     name = re.sub(r"[^\w.() +-]", "_", last).strip(". ")
     return name[-80:] or "table"
+
+
+class _Worker:
+    """A process that does one task."""
+
+    def __init__(self, folder: Path, task: dict[str, Any]) -> None:
+        self._pipe, theirs = _PROCESSES.Pipe(duplex=False)
+        arguments = (theirs, str(folder), task)
+        self._process = _PROCESSES.Process(target=work.run, args=arguments, daemon=True)
+        self._process.start()
+        theirs.close()
+
+    def result(self, note: Callable[[str, float], None], seconds: float | None) -> dict[str, Any]:
+        """Wait for the end of the task, and pass on how far it has come."""
+        end = None if seconds is None else time.monotonic() + seconds
+        try:
+            while True:
+                if not self._pipe.poll(None if end is None else max(0, end - time.monotonic())):
+                    raise TaskError(f"the file was not read within {seconds:.0f} s")
+                answer = json.loads(self._pipe.recv_bytes(_LONGEST_ANSWER))
+                if "error" in answer:
+                    raise TaskError(answer["error"])
+                if "done" in answer:
+                    return answer["done"]
+                note(answer["doing"], answer["share"])
+        except (EOFError, OSError) as error:
+            raise TaskError("the file is too large for the memory, or breaks its reader") from error
+        finally:
+            self.stop()
+
+    def stop(self) -> None:
+        """End the process, wherever it is."""
+        self._process.kill()
 
 
 @dataclass
@@ -48,9 +89,10 @@ class Job:
     seconds: float = 0.0
     doing: str = ""
     share: float = 0.0
-    table: TableFile | None = None
+    limits: dict[str, Any] | None = None  # under which it was read
     summary: dict[str, Any] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
+    _worker: _Worker | None = None
 
     @property
     def upload(self) -> Path:
@@ -62,36 +104,29 @@ class Job:
         names = {"table": f"restored{self.suffix}", "flags": "cells.csv", "report": "report.html"}
         return self.folder / names[kind]
 
-    def read(self, **options: Any) -> None:
+    def read(self, **limits: Any) -> None:
         """Read the file under limits, and look at it."""
-        self.table = read_table(self.upload, **options)
-        cells = self.table.intervals
-        side = cells.by_row
-        self.summary = {
-            "rows": cells.shape[0],
-            "columns": cells.shape[1],
-            "exact": cells.n_exact,
-            "above": int((side.upper == float("inf")).sum()),
-            "below": int((side.lower == float("-inf")).sum()),
-            "open": cells.n_censored,
-            "missing": cells.shape[0] * cells.shape[1] - len(cells),
-        }
-        proposal = declip.detect_limits(cells)
-        found = proposal.ceiling is not None or proposal.floor is not None
-        self.summary["proposal"] = str(proposal) if found else ""
+        self.limits = None
+        self.summary = self._done({"limits": limits}, _READING_SECONDS)
+        self.limits = limits
 
-    def restore(self, options: Restoring) -> None:
+    def restore(self, options: dict[str, Any]) -> None:
         """Restore the table and keep table, list of cells and report."""
-        if self.table is None:
-            raise ValueError("the file was not read")
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
-            result = options.restore(self.table.intervals, self.note)
-        self.notes = list(dict.fromkeys(one_line(str(warning.message)) for warning in caught))
-        write_table(result.table, self.output("table"), like=self.table, overwrite=True)
-        write_cells(result, self.output("flags"), overwrite=True)
-        write_report(result, self.output("report"), source=self.name, overwrite=True)
-        self.summary |= {"flags": View(result).counts, "kept_limits": bool(result.kept_limits)}
+        outputs = {kind: str(self.output(kind)) for kind in work.OUTPUTS}
+        done = self._done({"limits": self.limits, "options": options, "outputs": outputs}, None)
+        self.notes = done.pop("notes")
+        self.summary |= done
+
+    def _done(self, task: dict[str, Any], seconds: float | None) -> dict[str, Any]:
+        given = {"upload": str(self.upload), "name": self.name, **task}
+        self._worker = _Worker(self.folder.parent, given)
+        return self._worker.result(self.note, seconds)
+
+    def cancel(self) -> None:
+        """Stop what is being done."""
+        self.state = "cancelled"
+        if self._worker is not None:
+            self._worker.stop()
 
     def note(self, doing: str, share: float) -> None:
         """Keep how far a restoration has come."""
@@ -116,10 +151,11 @@ class Jobs:
     """The dropped files of one run of the page; restored one after the other, then forgotten."""
 
     def __init__(self) -> None:
-        self.folder = Path(mkdtemp(prefix="declip-"))
+        _remove_left_behind()
+        self.folder = Path(mkdtemp(prefix=f"{_PREFIX}{os.getpid()}-"))  # for this user alone
         self._jobs: OrderedDict[str, Job] = OrderedDict()
         self._lock = threading.Lock()
-        self._worker = ThreadPoolExecutor(max_workers=1, thread_name_prefix="declip")
+        self._queue = ThreadPoolExecutor(max_workers=1, thread_name_prefix="declip")
 
     def new(self, name: str) -> tuple[str, Job]:
         """Make room for a file; only the end of its name says what it is."""
@@ -132,42 +168,54 @@ class Jobs:
         job.folder.mkdir()
         with self._lock:
             self._jobs[key] = job
-            while len(self._jobs) > _MOST_JOBS:
-                _, old = self._jobs.popitem(last=False)
-                shutil.rmtree(old.folder, ignore_errors=True)
+            old = [self._jobs.popitem(last=False)[1] for _ in range(len(self._jobs) - _MOST_JOBS)]
+        for forgotten in old:
+            forgotten.cancel()
+            shutil.rmtree(forgotten.folder, ignore_errors=True)
         return key, job
 
     def get(self, key: str) -> Job | None:
         """Return a job by its key."""
         return self._jobs.get(key)
 
-    def run(self, job: Job, work: Callable[[], None]) -> None:
-        """Do work on a job in the background, and keep what went wrong in words."""
+    def run(self, job: Job, options: dict[str, Any]) -> None:
+        """Restore a table in the background, and keep what went wrong in words."""
 
         def task() -> None:
             try:
-                work()
-                job.state = "done"
-            except (ValueError, TypeError, MemoryError, OSError) as error:
-                job.state, job.message = "failed", self._without_paths(str(error), job)
-            except Exception as error:
-                job.state, job.message = "failed", f"an error in declip: {type(error).__name__}"
-                raise
+                if job.state == "running":
+                    job.restore(options)
+                    job.state = "done"
+            except TaskError as error:
+                if job.state != "cancelled":
+                    job.state, job.message = "failed", str(error)
             finally:
                 job.seconds = time.monotonic() - job.started
 
         job.state, job.message, job.started = "running", "", time.monotonic()
         job.note("", 0.0)
-        self._worker.submit(task)
-
-    def _without_paths(self, text: str, job: Job) -> str:
-        return one_line(text).replace(str(job.upload), job.name).replace(str(job.folder), "")
-
-    def explain(self, error: Exception, job: Job) -> str:
-        """Return an error about a file in words that name it as the user does."""
-        return self._without_paths(str(error), job)
+        self._queue.submit(task)
 
     def close(self) -> None:
-        """Forget everything."""
-        self._worker.shutdown(wait=False, cancel_futures=True)
+        """End what is being done, and forget everything."""
+        for job in list(self._jobs.values()):
+            job.cancel()
+        self._queue.shutdown(wait=True, cancel_futures=True)
         shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def _remove_left_behind() -> None:
+    """Remove folders of pages of this user that were killed."""
+    for folder in Path(gettempdir()).glob(f"{_PREFIX}*-*"):
+        number = folder.name.removeprefix(_PREFIX).partition("-")[0]
+        with suppress(OSError, ValueError):
+            if folder.lstat().st_uid == os.getuid() and not _is_alive(int(number)):
+                shutil.rmtree(folder, ignore_errors=True)
+
+
+def _is_alive(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    return True

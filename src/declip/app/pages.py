@@ -1,11 +1,13 @@
 """The addresses of the page, and the guards before them.
 
 Other sites that the user visits must not reach it: the Host header must be a loopback name (against
-rebinding of names), and every change needs the page's own secret, which other sites cannot read.
+rebinding of names), what a browser says of the origin of a request must be the page itself, and
+every change needs the page's own secret, which other sites cannot read.
 """
 
 from __future__ import annotations
 
+import asyncio
 import hmac
 import json
 import secrets
@@ -20,11 +22,12 @@ from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.middleware.base import BaseHTTPMiddleware
 from starlette.middleware.trustedhost import TrustedHostMiddleware
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import FileResponse, HTMLResponse, JSONResponse, Response
 from starlette.routing import Route
 
-from declip.app.jobs import Job, Jobs
+from declip.app.jobs import Job, Jobs, TaskError
+from declip.app.work import OUTPUTS
 from declip.options import Restoring, UsageError
 
 __all__ = ["make_app"]
@@ -35,18 +38,26 @@ _POLICY = (
     "connect-src 'self'; "
     "frame-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
+_PLAIN = "default-src 'none'; frame-ancestors 'none'"
+_REPORT = (
+    "sandbox allow-downloads; default-src 'none'; style-src 'unsafe-inline'; img-src data:; "
+    "frame-ancestors 'self'"
+)
 _SAFE = {
+    "Content-Security-Policy": _PLAIN,
+    "X-Frame-Options": "DENY",
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "no-referrer",
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
     "Cache-Control": "no-store",
 }
-_DOWNLOADS = ("table", "flags", "report")
+_UPLOAD_SECONDS = 120.0
+_MOST_JSON = 100_000  # bytes
 
 
-def make_app(max_size: int = 100_000_000) -> Starlette:
-    """Return the page as an application; uploads beyond ``max_size`` bytes are refused."""
+def make_app(max_size: int = 100_000_000, upload_seconds: float = _UPLOAD_SECONDS) -> Starlette:
+    """Return the page as an application, which refuses uploads that are too large or too slow."""
     jobs = Jobs()
 
     @asynccontextmanager
@@ -61,6 +72,7 @@ def make_app(max_size: int = 100_000_000) -> Starlette:
         Route("/upload", _upload, methods=["POST"]),
         Route("/jobs/{key}/read", _read, methods=["POST"]),
         Route("/jobs/{key}/restore", _restore, methods=["POST"]),
+        Route("/jobs/{key}/cancel", _cancel, methods=["POST"]),
         Route("/jobs/{key}", _status),
         Route("/jobs/{key}/{kind}", _download),
     ]
@@ -75,20 +87,34 @@ def make_app(max_size: int = 100_000_000) -> Starlette:
         exception_handlers={HTTPException: _refuse},
     )
     app.state.jobs, app.state.max_size = jobs, max_size
+    app.state.upload_seconds = upload_seconds
     app.state.secret = secrets.token_urlsafe(32)
     return app
 
 
 async def _guard(request: Request, call_next: Any) -> Response:
-    """Refuse changes without the secret, and add the headers of every answer."""
-    if request.method not in ("GET", "HEAD"):
-        given = request.headers.get("x-declip-secret", "")
-        if not hmac.compare_digest(given.encode(), request.app.state.secret.encode()):
-            return JSONResponse({"error": "this request did not come from the page"}, 403)
-    response: Response = await call_next(request)
+    """Refuse what did not come from the page, and add the headers of every answer."""
+    if not _is_from_the_page(request):
+        response: Response = JSONResponse({"error": "this request did not come from the page"}, 403)
+    else:
+        response = await call_next(request)
     for name, value in _SAFE.items():
         response.headers.setdefault(name, value)
     return response
+
+
+def _is_from_the_page(request: Request) -> bool:
+    here = f"http://{request.headers.get('host', '')}"
+    if request.headers.get("origin", here) != here:
+        return False
+    opened = request.url.path == "/" and request.headers.get("sec-fetch-mode") == "navigate"
+    site = request.headers.get("sec-fetch-site", "none")
+    if site not in ("none", "same-origin") and not opened:
+        return False
+    given = request.headers.get("x-declip-secret", "")
+    secret = request.app.state.secret
+    changes = request.method not in ("GET", "HEAD")
+    return not changes or hmac.compare_digest(given.encode(), secret.encode())
 
 
 async def _refuse(request: Request, error: Exception) -> Response:
@@ -117,17 +143,30 @@ async def _upload(request: Request) -> Response:
         key, job = request.app.state.jobs.new(request.query_params.get("name", ""))
     except ValueError as error:
         raise HTTPException(415, str(error)) from error
-    size = 0
     with job.upload.open("wb") as file:
-        async for chunk in request.stream():
-            size += len(chunk)
-            if size > most:
-                break
+        async for chunk in _body(request, most, too_large):
             file.write(chunk)
-    if size > most:
-        job.upload.unlink()
-        raise HTTPException(413, too_large)
     return await _looked_at(request, key, job, {})
+
+
+async def _body(request: Request, most: int, too_large: str) -> AsyncIterator[bytes]:
+    """Yield what is sent, if it is not too much and not too slow."""
+    size, end = 0, asyncio.get_running_loop().time() + request.app.state.upload_seconds
+    parts = aiter(request.stream())
+    while True:
+        try:
+            async with asyncio.timeout_at(end):
+                chunk = await anext(parts)
+        except StopAsyncIteration:
+            return
+        except TimeoutError as error:
+            raise HTTPException(408, "the file came too slowly") from error
+        except ClientDisconnect as error:
+            raise HTTPException(400, "the file did not come whole") from error
+        size += len(chunk)
+        if size > most:
+            raise HTTPException(413, too_large)
+        yield chunk
 
 
 async def _read(request: Request) -> Response:
@@ -141,19 +180,27 @@ async def _looked_at(request: Request, key: str, job: Job, limits: dict[str, Any
     try:
         await run_in_threadpool(job.read, **limits)
         job.state, job.message = "read", ""
-    except (ValueError, TypeError, MemoryError, OSError) as error:
-        job.table, job.state = None, "unread"
-        job.message = request.app.state.jobs.explain(error, job)
+    except TaskError as error:
+        job.state, job.message = "unread", str(error)
     return JSONResponse({"key": key, **job.status()})
 
 
 async def _restore(request: Request) -> Response:
     job = _job(request)
-    if job.state == "running" or job.table is None:
-        raise HTTPException(409, "it is being restored" if job.table else "read the file first")
+    if job.state == "running" or job.limits is None:
+        raise HTTPException(
+            409, "read the file first" if job.limits is None else "it is being restored"
+        )
     options = _options(await _json(request))
-    request.app.state.jobs.run(job, lambda: job.restore(options))
+    request.app.state.jobs.run(job, vars(options))
     return JSONResponse(job.status(), 202)
+
+
+async def _cancel(request: Request) -> Response:
+    job = _job(request)
+    if job.state == "running":
+        job.cancel()
+    return JSONResponse(job.status())
 
 
 async def _status(request: Request) -> Response:
@@ -162,7 +209,7 @@ async def _status(request: Request) -> Response:
 
 async def _download(request: Request) -> Response:
     job, kind = _job(request), request.path_params["kind"]
-    if kind not in _DOWNLOADS or job.state != "done":
+    if kind not in OUTPUTS or job.state != "done":
         raise HTTPException(404, "there is no such result")
     stem = job.name.removesuffix(job.suffix)
     names = {
@@ -175,6 +222,7 @@ async def _download(request: Request) -> Response:
         job.output(kind),
         filename=names[kind],
         content_disposition_type="inline" if shown else "attachment",
+        headers={"Content-Security-Policy": _REPORT, "X-Frame-Options": "SAMEORIGIN"},
     )
 
 
@@ -187,7 +235,8 @@ def _job(request: Request) -> Job:
 
 async def _json(request: Request) -> dict[str, Any]:
     try:
-        given = json.loads(await request.body() or b"{}")
+        parts = [part async for part in _body(request, _MOST_JSON, "this is too long")]
+        given = json.loads(b"".join(parts) or b"{}")
     except ValueError as error:
         raise HTTPException(400, "this is not JSON") from error
     if not isinstance(given, dict):

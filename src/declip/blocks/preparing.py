@@ -13,7 +13,8 @@ from declip.blocks.running import Here, Runner
 from declip.blocks.staging import Listing, Staged, prepare, stage
 from declip.blocks.table import BlockTable
 from declip.blocks.writing import new_folder, write_intervals
-from declip.intervals import Intervals
+from declip.extras import needs
+from declip.intervals import as_intervals
 
 __all__ = ["listing_of", "parquet_chunks", "parquet_files", "prepare_blocks"]
 
@@ -76,9 +77,7 @@ def prepare_blocks(
         listing, limits = listing_of(cells, ceiling, floor)
         runner, chunks = Here(), parquet_chunks(source, listing, Here())
         return prepare(chunks, new_folder(folder), runner, shape=shape, n_blocks=n_blocks, **limits)
-    if not isinstance(source, Intervals):
-        source = Intervals.from_table(source, ceiling, floor)
-    return write_intervals(source, folder, n_blocks)
+    return write_intervals(as_intervals(source, ceiling, floor), folder, n_blocks)
 
 
 def listing_of(cells: Sequence[str], ceiling: Any, floor: Any) -> tuple[Listing, dict[str, Any]]:
@@ -92,7 +91,8 @@ def parquet_chunks(
     source: str | os.PathLike[str], listing: Listing, runner: Runner
 ) -> list[Callable[[str], Any]]:
     """Return what stages the cells of Parquet files, some millions at a time."""
-    import polars as pl
+    with needs("files"):
+        import polars as pl
 
     def stage_later(file: str, begin: int, path: str) -> Any:
         return runner.submit(stage_parquet, file, begin, listing, path)

@@ -24,6 +24,7 @@ from declip.blocks.descent import Fitted, minimise_blocks
 from declip.blocks.table import BlockTable
 from declip.dask.running import OnCluster, current_client, stop_if_folder_is_not_shared
 from declip.dask.sources import is_frame, is_long, table_of
+from declip.estimators.base import named_columns
 from declip.lowrank import LowRank
 from declip.validation import check_cells, check_memory, check_selection
 
@@ -178,23 +179,25 @@ class FroCMC(estimators.FroCMC):
         self.n_blocks = n_blocks
         self.cells = cells
 
-    def _fit(self, X: Any, y: Any, dense_result: bool = False) -> Any:
+    @contextmanager
+    def _opened(self, X: Any, dense_result: bool) -> Iterator[Any]:
         client = current_client(self.client)
         with self._folder() as folder:
             stop_if_folder_is_not_shared(client, folder)
             table = table_of(
-                *(X, folder, OnCluster(client)),
+                X,
+                folder,
+                OnCluster(client),
                 ceiling=self.ceiling,
                 floor=self.floor,
                 cells=(self.cells[0], self.cells[1], self.cells[2]),
                 n_blocks=self.n_blocks,
             )
-            prepared = _Prepared(table, folder, OnCluster(client, len(table.blocks)))
-            names = list(X.columns) if is_frame(X) and not is_long(X, self.cells) else []
-            result = super()._fit(prepared, y)
-            if names and all(isinstance(name, str) for name in names):
-                self.feature_names_in_ = np.asarray(names, dtype=object)
-            return result
+            yield _Prepared(table, folder, OnCluster(client, len(table.blocks)))
+
+    def _columns(self, X: Any, table: _Prepared) -> dict[str, Any]:
+        wide = is_frame(X) and not is_long(X, self.cells)
+        return named_columns(table.table.shape[1], X.columns if wide else None)
 
     @contextmanager
     def _folder(self) -> Iterator[Path]:
@@ -206,26 +209,22 @@ class FroCMC(estimators.FroCMC):
             folder.mkdir(parents=True, exist_ok=True)
             yield folder
 
-    def _read(self, X: Any, *, reset: bool) -> Any:
-        if not isinstance(X, _Prepared):
-            return super()._read(X, reset=reset)
-        self.n_features_in_ = X.table.shape[1]
-        self.__dict__.pop("feature_names_in_", None)
-        return X
+    def _check_fittable(self, table: _Prepared) -> _Prepared:
+        super()._check_fittable(table.table)
+        return table
 
-    def _check_fittable(self, intervals: Any) -> Any:
-        super()._check_fittable(intervals.table)
-        return intervals
-
-    def _solve(self, intervals: Any, **watched: Any) -> Any:
+    def _solve(self, table: Any, **watched: Any) -> Any:
         return minimise_blocks(
-            *(intervals.table, self._terms(), int(self.n_components), self._rng()),
-            intervals.runner,
+            table.table,
+            self._terms(),
+            int(self.n_components),
+            self._rng(),
+            table.runner,
             max_iter=self.max_iter,
             tol=self.tol,
             on_sweep=watched["on_sweep"],
             checkpoint=Checkpoint(
-                intervals.folder / "state", self._fit_of(intervals.table), self.checkpoint_every
+                table.folder / "state", self._fit_of(table.table), self.checkpoint_every
             ),
         )
 
@@ -261,15 +260,15 @@ class FroCMC(estimators.FroCMC):
             "gap_": float("nan"),
         }
 
-    def _certify(self, intervals: Any, solution: Any) -> dict[str, Any]:
-        """Return the factors: rows as a lazy array, columns in memory."""
-        shards = np.concatenate([part.now for part in solution.columns])
-        A, B = self._kept_rows(intervals, solution), shards
-        if intervals.table.transposed:
+    def _finished(self, table: _Prepared, state: Any) -> dict[str, Any]:
+        """Return the attributes with the factors: rows as a lazy array, columns in memory."""
+        shards = np.concatenate([part.now for part in state.columns])
+        A, B = self._kept_rows(table, state), shards
+        if table.table.transposed:
             A, B = da.from_array(B), A.compute()
         k = int(self.n_components)
         offsets = (A[:, -1], B[:, -1]) if self.bias else (da.zeros(len(A)), np.zeros(len(B)))
-        return {
+        return self._fitted(state) | {
             "row_factors_": A[:, :k],
             "components_": np.ascontiguousarray(B[:, :k].T),
             "row_offset_": offsets[0].astype(B.dtype),
@@ -347,11 +346,7 @@ class FroCMC(estimators.FroCMC):
 
     def _some_rows(self, rows: NDArray) -> LowRank:
         """Return the fitted matrix of some rows."""
-        P, b = da.compute(self.row_factors_[rows], self.row_offset_[rows])
-        Q, c = self.components_.T, self.column_offset_
-        if not self.has_offsets_:
-            return LowRank(P, Q, self.mean_)
-        return LowRank(np.column_stack([P, b]), np.column_stack([Q, c]), self.mean_, True)
+        return self._columns_with(*da.compute(self.row_factors_[rows], self.row_offset_[rows]))
 
     def predict(self, rows: Any, cols: ArrayLike | None = None) -> NDArray:
         """Return the low-rank estimate of single cells of the fitted table, or of a new table.
@@ -370,6 +365,13 @@ class FroCMC(estimators.FroCMC):
         rows, cols = check_cells(rows, cols, shape)
         different, which = np.unique(rows, return_inverse=True)
         return self._some_rows(different).predict(which.astype(np.int32), cols)
+
+    def predictive(self, rows: ArrayLike, cols: ArrayLike) -> tuple[NDArray, NDArray]:
+        """Refuse: the cells of the fit are not at hand, and with them the noise."""
+        raise TypeError(
+            "predictive needs the cells of the fit, which stay in the blocks: fit declip.FroCMC to "
+            "the rows that are asked about."
+        )
 
     def reconstruct(self, rows: Any = None, cols: Any = None) -> NDArray:
         """Return a dense block of the fitted low-rank matrix.

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from declip.extras import needs
+
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
@@ -195,7 +197,8 @@ def _locate(source: _Source, data_home: str | os.PathLike[str] | None) -> Path:
 
 
 def _download(source: _Source) -> Path:
-    import pooch
+    with needs("data"):
+        import pooch
 
     folder, name = source.file.split("/")
     try:

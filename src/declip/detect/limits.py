@@ -14,7 +14,7 @@ from sklearn.utils import check_scalar
 
 from declip.detect.ends import FEWEST_AT_END, End, look_at_end
 from declip.detect.proposal import Evidence, LimitProposal
-from declip.intervals import Intervals
+from declip.intervals import as_intervals
 
 __all__ = ["detect_limits"]
 
@@ -81,7 +81,7 @@ def detect_limits(
     """
     check_scalar(tol, "tol", Real, min_val=0)
     check_scalar(level, "level", Real, min_val=0, max_val=1, include_boundaries="neither")
-    intervals = X if isinstance(X, Intervals) else Intervals.from_table(X)
+    intervals = as_intervals(X)
     cells = intervals.by_col
     table = _Table(cells.value.astype(np.float64), cells.exact_ptr, float(tol), level, zero)
     ceiling, floor = (_Side(table, sign).evidence() for sign in (1.0, -1.0))

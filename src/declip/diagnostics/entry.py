@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import narwhals.stable.v2 as nw
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
@@ -16,13 +15,13 @@ from declip.diagnostics.limits import limit_concerns, table_limits
 from declip.diagnostics.parts import Matrix
 from declip.diagnostics.tangent import NEGLIGIBLE, Tangent
 from declip.diagnostics.theory import Hidden, Theory, expert_seconds, hidden_cells
-from declip.estimators.base import CompletionEstimator, fitted_model
+from declip.estimators.base import CompletionEstimator, fitted_low_rank
 from declip.grams import censored_cells
-from declip.intervals import Intervals
+from declip.intervals import Intervals, as_intervals
 from declip.lowrank import LowRank
 from declip.solvers import Limits
 from declip.svd import SVD, product_svd, truncated_svd
-from declip.validation import check_memory, check_same_shape, warn_user
+from declip.validation import backend_of, check_memory, check_same_shape, warn_user
 
 __all__ = ["diagnose"]
 
@@ -100,16 +99,14 @@ def diagnose(
     estimator = X_or_estimator if isinstance(X_or_estimator, CompletionEstimator) else None
     table = X_or_estimator if estimator is None else X
     _check_call(estimator, X, ceiling is not None or floor is not None, expert and truth is None)
-    if isinstance(table, Intervals) and estimator is None:
-        intervals, ceiling, floor = table, None, None
-    elif estimator is None:
-        intervals = Intervals.from_table(table, ceiling, floor)
+    if estimator is None:
+        intervals = as_intervals(table, ceiling, floor)
     else:
         check_is_fitted(estimator)
         ceiling, floor = estimator.ceiling, estimator.floor
-        intervals = estimator._read(table, reset=False)
+        intervals = estimator._read_new(table)
         check_same_shape(
-            "X", intervals.shape, fitted_model(estimator).shape, "the table of the fit"
+            "X", intervals.shape, fitted_low_rank(estimator).shape, "the table of the fit"
         )
     if expert:
         smaller = min(intervals.shape)
@@ -126,12 +123,12 @@ def diagnose(
         theory=_theory(intervals, estimator, matrix, limits, seconds) if expert else None,
         expert_seconds=seconds,
         intervals=intervals,
-        _backend=_backend(table),
+        _backend=backend_of(table),
     )
 
 
 def _check_call(
-    estimator: CompletionEstimator | None, X: Any, has_limits: bool, needs_fit: bool
+    estimator: CompletionEstimator[Any, Any] | None, X: Any, has_limits: bool, needs_fit: bool
 ) -> None:
     if estimator is None and X is not None:
         raise TypeError("diagnose takes a table, or a fitted estimator of declip and its table.")
@@ -145,12 +142,6 @@ def _check_call(
         raise TypeError("the estimator has its own ceiling and floor: leave them out here.")
 
 
-def _backend(table: Any) -> Any:
-    """Return the library of a data frame, None for any other table."""
-    frame = nw.from_native(table, eager_only=True, pass_through=True)
-    return nw.get_native_namespace(frame) if isinstance(frame, nw.DataFrame) else None
-
-
 def _as_matrix(truth: Any, shape: tuple[int, int]) -> Matrix:
     if isinstance(truth, tuple):
         P, Q = (np.asarray(F, np.float64) for F in truth)
@@ -160,15 +151,15 @@ def _as_matrix(truth: Any, shape: tuple[int, int]) -> Matrix:
     return matrix
 
 
-def _seconds(coverage: Coverage, estimator: CompletionEstimator | None) -> float:
-    rank = coverage.largest_rank() if estimator is None else fitted_model(estimator).A.shape[1]
+def _seconds(coverage: Coverage, estimator: CompletionEstimator[Any, Any] | None) -> float:
+    rank = coverage.largest_rank() if estimator is None else fitted_low_rank(estimator).A.shape[1]
     share = coverage.n_clipped / max(coverage.n_observed, 1)
     return expert_seconds(coverage.shape, min(max(rank, 1), 20), share)
 
 
 def _theory(
     intervals: Intervals,
-    estimator: CompletionEstimator | None,
+    estimator: CompletionEstimator[Any, Any] | None,
     truth: Matrix | None,
     limits: Limits | None,
     seconds: float,
@@ -180,7 +171,7 @@ def _theory(
         )
     if truth is None:
         assert estimator is not None
-        matrix: Matrix = _without_offsets(fitted_model(estimator))
+        matrix: Matrix = _without_offsets(fitted_low_rank(estimator))
     else:
         matrix = truth
     found = _svd(matrix)

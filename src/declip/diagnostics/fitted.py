@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from joblib import effective_n_jobs
@@ -14,10 +15,16 @@ from declip.diagnostics.limits import table_limits
 from declip.diagnostics.parts import ErrorParts, Matrix, measure_parts
 from declip.diagnostics.residuals import ResidualChecks, check_residuals
 from declip.diagnostics.tangent import NEGLIGIBLE
-from declip.diagnostics.uncertainty import Uncertainty, measure_uncertainty
-from declip.estimators.base import CompletionEstimator, fitted_model
+from declip.diagnostics.uncertainty import (
+    PosteriorUncertainty,
+    Uncertainty,
+    measure_uncertainty,
+)
+from declip.estimators.base import CompletionEstimator, fitted_low_rank
 from declip.intervals import Intervals
+from declip.lowrank import LowRank
 from declip.objective import certificate
+from declip.solvers.gibbs import Posterior
 
 __all__ = ["FittedChecks", "Optimality", "check_fit"]
 
@@ -58,7 +65,7 @@ class FittedChecks:
         Determined rows and columns, and the margin.
     optimality : Optimality
         Certificate.
-    uncertainty : Uncertainty
+    uncertainty : Uncertainty or PosteriorUncertainty
         Noise, and the standard deviation of any cell.
     residuals : ResidualChecks
         Agreement with the cells.
@@ -72,7 +79,7 @@ class FittedChecks:
     clipped: str
     determination: Determination
     optimality: Optimality
-    uncertainty: Uncertainty
+    uncertainty: Uncertainty | PosteriorUncertainty
     residuals: ResidualChecks
     parts: ErrorParts
     rows: NDArray[np.int32]
@@ -86,19 +93,19 @@ class FittedChecks:
 
 
 def check_fit(
-    estimator: CompletionEstimator, intervals: Intervals, truth: Matrix | None = None
+    estimator: CompletionEstimator[Any, Any], intervals: Intervals, truth: Matrix | None = None
 ) -> FittedChecks:
     """Check a fitted estimator against the table that it was fitted to."""
-    model, treated = fitted_model(estimator), intervals.treat(estimator.clipped)
-    threads, scale = effective_n_jobs(estimator.n_jobs), float(estimator.scale_)
+    model, treated = fitted_low_rank(estimator), intervals.treat(estimator.clipped)
+    threads = effective_n_jobs(estimator.n_jobs)
     limits = table_limits(intervals, estimator.ceiling, estimator.floor)
-    penalty = estimator._row_penalty(estimator.components_)
     side = intervals.by_row
     rows, cols = side.censored_rows(), side.censored_idx
     with threadpool_limits(limits=1, user_api="blas"):
-        ridge = _ridge(model.rank, model.bias, **penalty)
-        uncertainty = measure_uncertainty(treated, model, ridge, scale, threads)
-        residuals = check_residuals(intervals, model, uncertainty.sigma, limits, scale, threads)
+        uncertainty = _uncertainty(estimator, treated, model, threads)
+        restored = estimator.expected(rows, cols, side.lower, side.upper)
+        sigma = uncertainty.sigma
+        residuals = check_residuals(intervals, model, restored, sigma, limits, threads)
         return FittedChecks(
             name=type(estimator).__name__,
             clipped=estimator.clipped,
@@ -113,10 +120,19 @@ def check_fit(
         )
 
 
-def _negligible(estimator: CompletionEstimator) -> float:
+def _negligible(estimator: CompletionEstimator[Any, Any]) -> float:
     """Return the share of the first singular value below which others are no factor."""
     # Where the rank was not given, what is left of singular values that should be 0 is not one.
     return NEGLIGIBLE if hasattr(estimator, "n_components") else _LEFT_OVER
+
+
+def _uncertainty(
+    estimator: CompletionEstimator[Any, Any], treated: Intervals, model: LowRank, threads: int
+) -> Uncertainty | PosteriorUncertainty:
+    if isinstance(model_of := estimator._model(), Posterior):
+        return PosteriorUncertainty.of(model_of)
+    ridge = _ridge(model.rank, model.bias, **estimator._row_penalty(estimator.components_))
+    return measure_uncertainty(treated, model, ridge, float(estimator.scale_), threads)
 
 
 def _ridge(rank: int, bias: bool, alpha: float, alpha_bias: float | None = None) -> NDArray:
@@ -124,7 +140,9 @@ def _ridge(rank: int, bias: bool, alpha: float, alpha_bias: float | None = None)
     return np.array([alpha] * rank + [offset] * bias, dtype=np.float64)
 
 
-def _optimality(estimator: CompletionEstimator, treated: Intervals, threads: int) -> Optimality:
+def _optimality(
+    estimator: CompletionEstimator[Any, Any], treated: Intervals, threads: int
+) -> Optimality:
     converged = bool(estimator.converged_)
     if hasattr(estimator, "primal_residual_"):  # ExactCMC brackets the optimum itself
         gap = estimator.gap_ / max(estimator.objective_, np.finfo(np.float64).tiny)
@@ -132,7 +150,10 @@ def _optimality(estimator: CompletionEstimator, treated: Intervals, threads: int
     if not hasattr(estimator, "gap_"):
         return Optimality(np.nan, np.nan, converged)
     proof = certificate(
-        *(treated, fitted_model(estimator), estimator.alpha, estimator.scale_),
+        treated,
+        fitted_low_rank(estimator),
+        estimator.alpha,
+        estimator.scale_,
         threads=threads,
         alpha_bias=estimator._row_penalty(estimator.components_).get("alpha_bias"),
     )

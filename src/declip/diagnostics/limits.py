@@ -19,10 +19,8 @@ __all__ = ["Concern", "limit_concerns", "table_limits"]
 
 _CLOSE = 1e-6  # of the spread of a column: as near to a limit as rounding would bring a value
 _MOST = 0.5  # share of clipped cells from which a limit hides most of a column
-_FEW, _RARE = (
-    3,
-    0.01,
-)  # nearly clipped values that are no accident: so many, and so many per clipped
+_FEW = 3  # nearly clipped values that are no accident,
+_RARE = 0.01  # and so many for each clipped one
 _SIDES = ("ceiling", "floor")
 
 
@@ -56,29 +54,14 @@ def table_limits(intervals: Intervals, ceiling: Any, floor: Any) -> Limits | Non
     these agree within each column; a limit that all have in common is that of the whole table.
     """
     if ceiling is None and floor is None:
-        return _limits_seen(intervals)
+        seen = intervals.common_limits()
+        return None if seen is None else Limits(*seen)
     try:
-        found = limits_of_all_cells(
-            ceiling, floor, intervals.shape, intervals.dtype, intervals.col_labels
-        )
+        labels = intervals.col_labels, intervals.row_labels
+        found = limits_of_all_cells(ceiling, floor, intervals.shape, intervals.dtype, *labels)
     except ValueError:  # limits of single cells, known for the observed ones only
         return None
     return Limits(*found)
-
-
-def _limits_seen(intervals: Intervals) -> Limits | None:
-    side, n_cols = intervals.by_col, intervals.shape[1]
-    cols = side.censored_rows()
-    ends = []
-    for bound, none in ((side.upper, -np.inf), (side.lower, np.inf)):
-        at = np.isneginf(side.lower) if none < 0 else np.isposinf(side.upper)
-        one = len(np.unique(bound[at])) == 1
-        limit = np.full(n_cols, bound[at][0] if one else none, bound.dtype)
-        limit[cols[at]] = bound[at]
-        if (limit[cols[at]] != bound[at]).any():
-            return None
-        ends.append(limit[None, :])
-    return Limits(*ends)
 
 
 def limit_concerns(
@@ -123,13 +106,13 @@ def _never_reached(coverage: Coverage, declared: tuple[bool, bool]) -> Iterator[
 def _not_given(
     intervals: Intervals, coverage: Coverage, declared: tuple[bool, bool]
 ) -> Iterator[Concern]:
-    open_ends = [
+    no_limit = [
         side
         for side, given in zip(_SIDES, declared, strict=True)
         if not given and not getattr(coverage.rows, side).any()
     ]
-    proposal = detect_limits(intervals) if open_ends else None
-    for side in open_ends:
+    proposal = detect_limits(intervals) if no_limit else None
+    for side in no_limit:
         limit = getattr(proposal, side)
         if limit is None:
             continue

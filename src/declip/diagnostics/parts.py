@@ -95,7 +95,7 @@ def _mean_square_beyond(model: LowRank, limits: Limits | None) -> float:
 
 
 def row_blocks(shape: tuple[int, int], sample: int | None = None) -> Iterator[slice]:
-    """Yield blocks of rows of a moderate size; of every so manieth row if a sample will do."""
+    """Yield blocks of rows of a moderate size; of every n-th row if a sample will do."""
     n_rows, n_cols = shape
     every = 1 if sample is None else max(1, n_rows * n_cols // sample)
     step = every * max(1, _TILE // n_cols)

@@ -5,14 +5,17 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from matplotlib.colors import to_rgb
-from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from declip.diagnostics.coverage import Coverage
 from declip.diagnostics.determination import weakest
 from declip.diagnostics.fitted import FittedChecks
+from declip.extras import needs
 from declip.intervals import Intervals
+
+with needs("report"):
+    from matplotlib.colors import to_rgb
+    from matplotlib.figure import Figure
 
 __all__ = ["draw"]
 

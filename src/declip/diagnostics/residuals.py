@@ -56,9 +56,9 @@ class ResidualChecks:
 def check_residuals(
     intervals: Intervals,
     model: LowRank,
+    restored: NDArray,
     sigma: float,
     limits: Limits | None,
-    scale: float = 0.0,
     threads: int = 1,
 ) -> ResidualChecks:
     """Compare a fit with the cells: clipped ones with their limits, exact ones with each other.
@@ -67,23 +67,22 @@ def check_residuals(
     ----------
     intervals, model : Intervals, LowRank
         The table and the fit.
+    restored : ndarray
+        Restored values of the clipped cells.
     sigma : float
         Noise scale.
     limits : Limits or None
         Limits of all cells, where they are known.
-    scale : float
-        0 for the hinge, the noise scale for Tobit.
     threads : int
         Threads.
     """
     side = intervals.by_row
     x = model.predict(side.censored_rows(), side.censored_idx, threads).astype(np.float64)
     short = np.abs(interval_loss(x, side.lower, side.upper).gradient)
-    shift = interval_loss(x, side.lower, side.upper, scale=scale).gradient
     ratio, n_near = _near_the_limits(intervals, model, sigma, limits, threads)
     return ResidualChecks(
         predicted=x,
-        restored=np.clip(x - shift, side.lower, side.upper),
+        restored=restored.astype(np.float64),
         short=short,
         share_beyond=float(np.mean(short == 0)) if len(x) else np.nan,
         share_short=float(np.mean(short > _REACH * sigma)) if len(x) else np.nan,

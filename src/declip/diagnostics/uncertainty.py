@@ -13,8 +13,9 @@ from declip.grams import exact_cells, freedom, leverage
 from declip.intervals import Intervals
 from declip.lowrank import LowRank
 from declip.objective import gradient
+from declip.solvers.gibbs import Posterior
 
-__all__ = ["Uncertainty", "measure_uncertainty"]
+__all__ = ["PosteriorUncertainty", "Uncertainty", "measure_uncertainty"]
 
 _LEAST_FREE = 0.1  # share of the exact cells that is left to estimate the noise, at least
 
@@ -52,6 +53,34 @@ class Uncertainty:
         """Return the standard deviation of the model at cells (rows[c], cols[c])."""
         variance = leverage(*self.by_row, rows, cols) + leverage(*self.by_col, cols, rows)
         return self.sigma * np.sqrt(variance)
+
+
+@dataclass(frozen=True, eq=False)
+class PosteriorUncertainty:
+    """Standard deviations of the low-rank matrix over the samples of a posterior.
+
+    Attributes
+    ----------
+    posterior : Posterior
+        The samples.
+    sigma : float
+        Noise scale of the median column.
+    freedom : float
+        NaN: the sampler has priors in place of degrees of freedom.
+    """
+
+    posterior: Posterior
+    sigma: float
+    freedom: float = np.nan
+
+    @classmethod
+    def of(cls, posterior: Posterior) -> PosteriorUncertainty:
+        """Take the noise from the samples."""
+        return cls(posterior, float(np.median(posterior.noise_scales()[1])))
+
+    def sd(self, rows: NDArray, cols: NDArray) -> NDArray[np.float64]:
+        """Return the standard deviation of the model at cells (rows[c], cols[c])."""
+        return self.posterior.spread(rows, cols)
 
 
 def measure_uncertainty(

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from functools import cached_property
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 from numbers import Integral, Real
 from os import PathLike
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar
 
 import numpy as np
 from joblib import effective_n_jobs
@@ -21,23 +22,20 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from threadpoolctl import threadpool_limits
 
 from declip import kernels, persistence
-from declip.estimators.uncertainty import CellUncertainty
-from declip.intervals import Intervals
+from declip.intervals import Intervals, as_intervals
 from declip.lowrank import LowRank
-from declip.solvers import NO_RESUME_POINT, ResumePoint, Solution, solve_rows
-from declip.solvers.als import ridge_of
+from declip.solvers import NO_RESUME_POINT, ResumePoint
 from declip.validation import (
     check_cells,
     check_memory,
     check_selection,
     check_some_exact,
-    table_to_triplets,
     warn_about_coverage,
     warn_nothing_clipped,
     warn_user,
 )
 
-__all__ = ["SHARED_CONSTRAINTS", "CompletionEstimator", "fitted_model", "spectrum"]
+__all__ = ["SHARED_CONSTRAINTS", "CompletionEstimator", "fitted_low_rank", "named_columns"]
 
 SHARED_CONSTRAINTS: dict[str, Any] = {
     "ceiling": "no_validation",
@@ -56,50 +54,102 @@ _SINGLE_CELLS = "ask for fewer rows or columns, or for single cells with predict
 _USE_FIT = "use fit, then predict(rows, cols) for single cells or reconstruct(rows=, cols=)."
 _NO_MATTER = ("n_jobs", "verbose", "checkpoint", "on_interrupt")  # to the result of a fit
 _FACTORS = ("row_factors_", "components_", "row_offset_", "column_offset_", "scale_")
-_COLUMN_ATTRIBUTES = ("n_features_in_", "feature_names_in_")  # set while a table is read
-_ON_REQUEST = ("uncertainty_",)  # attributes that are computed from the cells of the fit
 
 
-@dataclass(frozen=True, eq=False)
-class FitData:
-    """What a fit was made of, kept by reference for what is computed only on request."""
+class FitState(Protocol):
+    """What a solver returns, and tells after each sweep."""
 
-    intervals: Intervals
-    penalty: dict[str, Any]
+    @property
+    def history(self) -> Any: ...
+    @property
+    def n_iter(self) -> int: ...
+    @property
+    def converged(self) -> bool: ...
+    @property
+    def stopped(self) -> bool: ...
+
+
+class FittedMatrix(Protocol):
+    """An estimate of every cell of a table, never formed as a whole unless it is asked for."""
+
+    @property
+    def shape(self) -> tuple[int, int]: ...
+    @property
+    def dtype(self) -> np.dtype: ...
+    def block(self, rows: NDArray | slice = ..., cols: NDArray | slice = ...) -> NDArray: ...
+    def predict(
+        self, rows: NDArray[np.int32], cols: NDArray[np.int32], threads: int = 1
+    ) -> NDArray: ...
+
+
+State = TypeVar("State", bound=FitState)
+Matrix = TypeVar("Matrix", bound=FittedMatrix)
 
 
 class CompletionEstimator(
-    CallbackSupportMixin, OneToOneFeatureMixin, TransformerMixin, BaseEstimator
+    CallbackSupportMixin,
+    OneToOneFeatureMixin,
+    TransformerMixin,
+    BaseEstimator,
+    Generic[State, Matrix],
 ):
-    """A fitted low-rank matrix, and the row problem that extends it to new rows.
+    """Reads tables, runs a fit with its progress, checkpoint and callbacks, and restores.
 
-    A subclass implements `_solve`, which fits the cells and returns a `Solution`, and has the
-    parameters ``ceiling``, ``floor``, ``clipped``, ``alpha``, ``n_jobs``, ``max_iter`` and
-    ``verbose``; where its solver can be taken up again also ``checkpoint`` and ``on_interrupt``.
+    What is fitted is up to the subclass: `State` is what its solver returns, `Matrix` what it
+    answers from. It has the parameters ``ceiling``, ``floor``, ``clipped``, ``n_jobs``,
+    ``max_iter`` and ``verbose``; where its solver can be taken up again also ``checkpoint`` and
+    ``on_interrupt``.
     """
 
     checkpoint: Any = None
     on_interrupt: str = "raise"
+    _on_request: ClassVar[tuple[str, ...]] = ()  # attributes that are computed when first read
 
-    def _solve(self, intervals: Intervals, **watched: Any) -> Solution:
+    def _solve(self, table: Any, **watched: Any) -> State:
         """Fit the cells; ``watched`` is for the solver: ``on_sweep`` and ``resume_point``."""
+        raise NotImplementedError
+
+    def _fitted(self, state: State) -> dict[str, Any]:
+        """Return the fitted attributes that a state of the solver gives."""
+        raise NotImplementedError
+
+    def _finished(self, table: Any, state: State) -> dict[str, Any]:
+        """Return all attributes of a fit that is over."""
+        return self._fitted(state)
+
+    def _model(self) -> Matrix:
+        """Return the fitted matrix."""
+        raise NotImplementedError
+
+    def _low_rank(self) -> LowRank:
+        """Return the fitted matrix, or one that stands for it, as factors."""
+        raise NotImplementedError
+
+    def _solve_new_rows(self, intervals: Intervals) -> Matrix:
+        """Return the matrix of other rows under the fitted columns."""
+        raise NotImplementedError
+
+    def _expected(
+        self,
+        matrix: Matrix,
+        cells: tuple[NDArray, NDArray],
+        bounds: tuple[NDArray, NDArray],
+        x: NDArray | None = None,
+    ) -> NDArray:
+        """Return the expected values of cells given their bounds; ``x`` is the matrix there."""
+        raise NotImplementedError
+
+    def predictive(self, rows: ArrayLike, cols: ArrayLike) -> tuple[NDArray, NDArray]:
+        """Return mean and standard deviation of the values of cells of the fitted table."""
+        raise NotImplementedError
+
+    def _not_converged(self, state: State) -> str:
+        """Return the words of the warning."""
         raise NotImplementedError
 
     def _most_sweeps(self) -> int:
         """Return how many sweeps a fit makes at most."""
         return self.max_iter
-
-    def _fitted(self, state: Any) -> dict[str, Any]:
-        """Return the fitted attributes that a solution gives."""
-        return fitted_attributes(state)
-
-    def _certify(self, intervals: Intervals, solution: Solution) -> dict[str, Any]:
-        """Return the fitted attributes that need the data: certificates, residuals."""
-        raise NotImplementedError
-
-    def _kept(self, intervals: Intervals, fitted: dict[str, Any]) -> dict[str, Any]:
-        """Return what is kept of the data of a fit: the cells by rows, not those by columns."""
-        return {"_fit_data": FitData(replace(intervals), self._row_penalty(fitted["components_"]))}
 
     def _check_shape(self, shape: tuple[int, int]) -> None:
         """Refuse parameters that do not fit the table."""
@@ -107,10 +157,6 @@ class CompletionEstimator(
     def _rank_to_fit(self) -> int:
         """Return how many exact cells a row needs to be determined by the data."""
         return 1
-
-    def _row_penalty(self, components: NDArray) -> dict[str, Any]:
-        """Return the penalty under which new rows are solved for, given column factors."""
-        return {"alpha": self.alpha}
 
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any = None) -> Self:
@@ -120,7 +166,7 @@ class CompletionEstimator(
         ----------
         X : array-like, frame, sparse matrix or Intervals of shape (n_samples, n_features)
             NaN (and NA, None, masked or absent in a sparse matrix) is missing. An `Intervals`
-            carries its own limits; ``ceiling`` and ``floor`` are then not used.
+            carries its own limits: ``ceiling`` and ``floor`` must then be None.
         y : ignored
             For the conventions of scikit-learn.
 
@@ -157,63 +203,47 @@ class CompletionEstimator(
         intervals = self._fit(X, y, dense_result=True)
         return self._restored(intervals, self._model())
 
-    def _fit(self, X: Any, y: Any, dense_result: bool = False) -> Intervals:
-        """Read, fit and keep the result; a fit that fails leaves the estimator as it was."""
-        before = {name: vars(self)[name] for name in _COLUMN_ATTRIBUTES if name in vars(self)}
-        try:
-            intervals = self._read(X, reset=True)
-            if dense_result:
-                _check_dense(intervals, "fit_transform", _USE_FIT)
-            fitted = self._fit_cells(X, y, intervals)
-        except BaseException:
-            for name in _COLUMN_ATTRIBUTES:
-                self.__dict__.pop(name, None)
-            self.__dict__.update(before)
-            raise
-        for name in _ON_REQUEST:
-            self.__dict__.pop(name, None)
-        self.__dict__.update(fitted)
-        return intervals
-
     @with_callbacks
-    def _fit_cells(self, X: Any, y: Any, intervals: Intervals) -> dict[str, Any]:
-        treated = self._check_fittable(intervals)
-        context = self._init_callback_context(max_subtasks=self._most_sweeps())
-        context.call_on_fit_task_begin(estimator=self, X=X, y=y)
-        resume_point, reporter = self._resume_point(treated), _SweepReporter(self, context, X, y)
+    def _fit(self, X: Any, y: Any, dense_result: bool = False) -> Any:
+        """Read, fit and keep the result; a fit that fails leaves the estimator as it was."""
+        with self._opened(X, dense_result) as table:
+            columns, treated = self._columns(X, table), self._check_fittable(table)
+            context = self._init_callback_context(max_subtasks=self._most_sweeps())
+            context.call_on_fit_task_begin(estimator=self, X=X, y=y)
+            reporter = _SweepReporter(self, context, X, y, columns)
+            fitted = columns | self._run(treated, reporter)
+            context.call_on_fit_task_end(
+                estimator=self, X=X, y=y, reconstruction_attributes=lambda: fitted
+            )
+        for name in [name for name in vars(self) if name.endswith("_")]:
+            delattr(self, name)
+        self.__dict__.update(fitted)
+        return table
+
+    @contextmanager
+    def _opened(self, X: Any, dense_result: bool) -> Iterator[Any]:
+        """Yield the table to be fitted, at hand as long as the fit lasts."""
+        intervals = as_intervals(X, self.ceiling, self.floor, estimator=self)
+        if dense_result:
+            _check_dense(intervals, "fit_transform", _USE_FIT)
+        yield intervals
+
+    def _run(self, table: Any, reporter: _SweepReporter) -> dict[str, Any]:
+        """Return the attributes of a fit: whole, or after Ctrl-C, if asked for, what there was."""
+        resume_point = self._resume_point(table)
         # BLAS works on small factors here; its threads would only spin beside ours.
         with threadpool_limits(limits=1, user_api="blas"):
-            solution = self._solve_or_keep(treated, reporter, resume_point)
-            fitted = self._fitted(solution) | self._certify(treated, solution)
-        fitted |= self._kept(treated, fitted)
+            try:
+                state = self._solve(table, on_sweep=reporter, resume_point=resume_point)
+            except KeyboardInterrupt:
+                fitted = self._finished(table, reporter.kept()) | {"converged_": False}
+            else:
+                fitted = self._finished(table, state)
+                resume_point.done()
+                if not state.converged and not state.stopped:
+                    warn_user(self._not_converged(state), ConvergenceWarning)
         self._check_finite(fitted["objective_"], *(fitted.get(name, 0.0) for name in _FACTORS))
-        if reporter.interrupted:
-            fitted["converged_"] = False
-        else:
-            resume_point.done()
-        context.call_on_fit_task_end(
-            estimator=self, X=X, y=y, reconstruction_attributes=lambda: fitted
-        )
-        if not solution.converged and not solution.stopped:
-            warn_user(self._not_converged(solution), ConvergenceWarning)
         return fitted
-
-    def _solve_or_keep(
-        self, intervals: Intervals, reporter: _SweepReporter, resume_point: ResumePoint
-    ) -> Solution:
-        """Fit the cells; after Ctrl-C, if that was asked for, return what the last sweep left."""
-        try:
-            return self._solve(intervals, on_sweep=reporter, resume_point=resume_point)
-        except KeyboardInterrupt:
-            if reporter.last is None:
-                raise
-            reporter.interrupted = True
-            warn_user(
-                f"{type(self).__name__} was interrupted after {reporter.last.n_iter} sweeps, and "
-                "kept what it had.",
-                ConvergenceWarning,
-            )
-            return replace(reporter.last, stopped=True)
 
     def _snapshot(self, state: Any) -> Any:
         """Return the state after a sweep as it will not change any more."""
@@ -225,7 +255,8 @@ class CompletionEstimator(
             return NO_RESUME_POINT
         begun = {n: v for n, v in self.get_params(deep=False).items() if n not in _NO_MATTER}
         if begun.get("warm_start"):
-            begun |= {n: v for n, v in vars(self).items() if n.endswith("_")}
+            requested = self._on_request
+            begun |= {n: v for n, v in vars(self).items() if n.endswith("_") and n not in requested}
         begun |= {"estimator": type(self).__name__, "table": [intervals.shape, intervals.by_row]}
         return persistence.Checkpoint(self.checkpoint, begun)
 
@@ -237,14 +268,7 @@ class CompletionEstimator(
                 "values near 1, raise alpha or lower n_components; the estimator is as it was."
             )
 
-    def _not_converged(self, solution: Solution) -> str:
-        return (
-            f"{type(self).__name__} stopped after {solution.n_iter} sweeps before it had settled: "
-            f"the last one still lowered the objective by {solution.last_fall:.1e}, where tol is "
-            f"{self.tol:g}. Raise max_iter or alpha, or accept a larger tol."
-        )
-
-    def _check_fittable(self, intervals: Intervals) -> Intervals:
+    def _check_fittable(self, intervals: Any) -> Any:
         """Return the cells as ``clipped`` asks, or say why they cannot be fitted."""
         self._check_shape(intervals.shape)
         treated = intervals.treat(self.clipped)
@@ -260,57 +284,37 @@ class CompletionEstimator(
             warn_about_coverage(axis, exact, exact + censored, self._rank_to_fit(), labels)
         return treated
 
-    def _read(self, X: Any, *, reset: bool) -> Intervals:
-        """Return the cells of a table under the limits of this estimator; an Intervals as it is."""
+    def _columns(self, X: Any, table: Any) -> dict[str, Any]:
+        """Return n_features_in_ and feature_names_in_, as scikit-learn finds them in a table."""
         if isinstance(X, Intervals):
-            self._check_columns(X, reset=reset)
-            return X
-        cells = table_to_triplets(X, estimator=self, allow_empty=not reset)
-        validate_data(self, X, reset=reset, skip_check_array=True)
-        return Intervals.from_cells(cells, self.ceiling, self.floor)
+            return named_columns(X.shape[1], X.col_labels)
+        found = BaseEstimator()
+        validate_data(found, X, reset=True, skip_check_array=True)
+        return vars(found)
 
-    def _check_columns(self, X: Intervals, *, reset: bool) -> None:
+    def _read_new(self, X: Any) -> Intervals:
+        """Return the cells of rows to be solved for; an Intervals has limits of its own."""
+        if isinstance(X, Intervals):
+            self._check_columns(X)
+            return X
+        intervals = as_intervals(X, self.ceiling, self.floor, estimator=self, allow_empty=True)
+        validate_data(self, X, reset=False, skip_check_array=True)
+        return intervals
+
+    def _check_columns(self, X: Intervals) -> None:
         """Do for an Intervals what scikit-learn's validate_data does for a table."""
-        labels = [] if X.col_labels is None else list(X.col_labels)
-        named = bool(labels) and all(isinstance(label, str) for label in labels)
-        if reset:
-            self.n_features_in_ = X.shape[1]
-            self.__dict__.pop("feature_names_in_", None)
-            if named:
-                self.feature_names_in_ = np.asarray(labels, dtype=object)
-        elif X.shape[1] != self.n_features_in_:
+        labels = list(named_columns(X.shape[1], X.col_labels).get("feature_names_in_", []))
+        if X.shape[1] != self.n_features_in_:
             raise ValueError(
                 f"X has {X.shape[1]} features, but {type(self).__name__} is expecting "
                 f"{self.n_features_in_} features as input."
             )
-        elif named and list(getattr(self, "feature_names_in_", labels)) != labels:
+        if labels and list(getattr(self, "feature_names_in_", labels)) != labels:
             unseen = [name for name in labels if name not in set(self.feature_names_in_)]
             raise ValueError(
                 "The feature names should match those that were passed during fit"
                 + (f"; unseen at fit time: {', '.join(unseen[:5])}." if unseen else ", in order.")
             )
-
-    def _model(self, n_rows: int | None = None) -> LowRank:
-        """Return the fitted matrix, or ``n_rows`` rows to be solved for with its columns."""
-        check_is_fitted(self)
-        P, Q = self.row_factors_, np.ascontiguousarray(self.components_.T)
-        if n_rows is not None:
-            P = np.zeros((n_rows, Q.shape[1]), Q.dtype)
-        if not self.has_offsets_:
-            return LowRank(P, Q, self.mean_)
-        b = self.row_offset_ if n_rows is None else np.zeros(n_rows, Q.dtype)
-        return LowRank(
-            np.column_stack([P, b]), np.column_stack([Q, self.column_offset_]), self.mean_, True
-        )
-
-    def _solve_new_rows(self, intervals: Intervals) -> LowRank:
-        model = self._model(intervals.shape[0])
-        side = intervals.treat(self.clipped).astype(model.A.dtype).by_row
-        threads = effective_n_jobs(self.n_jobs)
-        penalty = self._row_penalty(self.components_)
-        solved = solve_rows(side, model, scale=self.scale_, threads=threads, **penalty)
-        self._check_finite(solved.A)
-        return solved
 
     def transform(self, X: Any) -> NDArray:
         """Restore a table, solving for its rows with the fitted column factors.
@@ -327,18 +331,18 @@ class CompletionEstimator(
             Dense; refused before allocation if it cannot fit in memory.
         """
         check_is_fitted(self)
-        intervals = self._read(X, reset=False)
+        intervals = self._read_new(X)
         _check_dense(intervals, "transform", _FEWER_ROWS)
         return self._restored(intervals, self._solve_new_rows(intervals))
 
-    def _restored(self, intervals: Intervals, model: LowRank) -> NDArray:
-        """Return the model with every observed cell at its expected value given its interval."""
+    def _restored(self, intervals: Intervals, matrix: Matrix) -> NDArray:
+        """Return the matrix with every observed cell at its expected value given its interval."""
         side = intervals.by_row
-        table = model.block()
+        table = matrix.block()
         table = table.astype(np.result_type(table, side.value), copy=False)
         table[side.exact_rows(), side.exact_idx] = side.value
         cells = side.censored_rows(), side.censored_idx
-        table[cells] = self._within(table[cells], side.lower, side.upper)
+        table[cells] = self._expected(matrix, cells, (side.lower, side.upper), table[cells])
         return table
 
     def predict(self, rows: Any, cols: ArrayLike | None = None) -> NDArray:
@@ -369,49 +373,9 @@ class CompletionEstimator(
                 "predict estimates every cell, so it takes no sparse table: ask for single cells "
                 "with predict(rows, cols), or use transform."
             )
-        intervals = self._read(rows, reset=False)
+        intervals = self._read_new(rows)
         _check_dense(intervals, "predict", _SINGLE_CELLS)
         return self._solve_new_rows(intervals).block()
-
-    @cached_property
-    def uncertainty_(self) -> CellUncertainty:
-        """Noise of the columns and exact cells of the rows, from which `predictive` is computed."""
-        if "_fit_data" not in vars(self):
-            raise AttributeError("the cells of the fit are not at hand")
-        data, model = self._fit_data, self._model()
-        ridge = ridge_of(model, data.penalty["alpha"], data.penalty.get("alpha_bias"))
-        return CellUncertainty.of(data.intervals, model, ridge)
-
-    def predictive(self, rows: ArrayLike, cols: ArrayLike) -> tuple[NDArray, NDArray]:
-        """Return mean and standard deviation of the values of cells of the fitted table.
-
-        The noise is included. What is known of the very cell (its value, its limit) counts only
-        through the factors.
-
-        Parameters
-        ----------
-        rows, cols : array-like of int
-            The cells.
-
-        Returns
-        -------
-        mean, sd : ndarray
-            One of each for each cell.
-
-        Notes
-        -----
-        The variance is that of the noise of the column, from the residuals of its cells, plus that
-        of the factors of the row given those of the columns: read it as "at least".
-        """
-        model = self._model()
-        at = check_cells(rows, cols, model.shape)
-        if not hasattr(self, "uncertainty_"):
-            raise ValueError(
-                f"This {type(self).__name__} has not kept the cells that it was fitted to, as one "
-                "fitted to blocks, or saved by an earlier version, has not: fit it again in memory."
-            )
-        mean = model.predict(*at, effective_n_jobs(self.n_jobs)).astype(np.float64)
-        return mean, self.uncertainty_.sd(model, *at)
 
     def expected(
         self, rows: ArrayLike, cols: ArrayLike, lower: ArrayLike, upper: ArrayLike
@@ -419,7 +383,7 @@ class CompletionEstimator(
         """Return the restored values of cells of the fitted table that lie in [lower, upper].
 
         That is the point of the interval nearest to the low-rank estimate; for "tobit" the mean of
-        a normal law about it, cut off at the ends.
+        a normal law about it, cut off at the ends; of `BayesCMC` the posterior mean.
 
         Parameters
         ----------
@@ -428,14 +392,9 @@ class CompletionEstimator(
         lower, upper : array-like
             The bounds of each; infinite where there is none.
         """
-        x = self.predict(rows, cols)
-        return self._within(x, np.asarray(lower, x.dtype), np.asarray(upper, x.dtype))
-
-    def _within(self, x: NDArray, lower: NDArray, upper: NDArray) -> NDArray:
-        # x - loss'(x): the nearest point of the interval (hinge), the mean of the censored normal
-        # (Tobit)
-        shift = kernels.interval_loss(x, lower, upper, scale=self.scale_).gradient
-        return np.clip(x - shift, lower, upper)
+        matrix = self._model()
+        at = check_cells(rows, cols, matrix.shape)
+        return self._expected(matrix, at, (np.asarray(lower), np.asarray(upper)))
 
     def reconstruct(self, rows: Any = None, cols: Any = None) -> NDArray:
         """Return a dense block of the fitted low-rank matrix.
@@ -469,7 +428,7 @@ class CompletionEstimator(
             For the conventions of scikit-learn.
         """
         check_is_fitted(self)
-        intervals = self._read(X, reset=False)
+        intervals = self._read_new(X)
         if len(intervals) == 0:
             raise ValueError("X has no observed cell to score: every cell is missing.")
         rows, cols, lower, upper = intervals.triplets()
@@ -499,19 +458,10 @@ class CompletionEstimator(
         return persistence.save(self, path, overwrite=overwrite)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Compute what needs the cells of the fit, and leave them out."""
-        for name in _ON_REQUEST:
+        """Compute what is computed on request: a copy may not have what it takes."""
+        for name in self._on_request:
             getattr(self, name, None)
-        return {n: part for n, part in super().__getstate__().items() if n != "_fit_data"}
-
-    def _check_loaded(self) -> None:
-        """Refuse a state that was read from a file and in which the parts do not fit together."""
-        self._validate_params()
-        model = self._model()
-        model._check_loaded()
-        shape = len(self.row_offset_), len(self.column_offset_)
-        if model.shape != shape or shape[1] != self.n_features_in_:
-            raise ValueError("factors and offsets are not of one table")
+        return super().__getstate__()
 
     def __sklearn_tags__(self) -> Any:
         """Say that tables may be sparse and have missing cells, and that float32 is kept."""
@@ -522,39 +472,23 @@ class CompletionEstimator(
         return tags
 
 
-def fitted_attributes(solution: Solution) -> dict[str, Any]:
-    """Return the fitted attributes that a solution gives."""
-    model = solution.model
-    return {
-        "row_factors_": np.ascontiguousarray(model.P),
-        "components_": np.ascontiguousarray(model.Q.T),
-        "row_offset_": model.row_offset,
-        "column_offset_": model.col_offset,
-        "mean_": model.mean,
-        "has_offsets_": model.bias,
-        "scale_": solution.scale,
-        "history_": solution.history,
-        "objective_": float(solution.history[-1]),
-        "n_iter_": solution.n_iter,
-        "converged_": bool(solution.converged),
-    }
-
-
-def fitted_model(estimator: CompletionEstimator) -> Any:
-    """Return what was fitted: a `LowRank`, or the `Posterior` of `BayesCMC`.
+def fitted_low_rank(estimator: CompletionEstimator[Any, Any]) -> LowRank:
+    """Return the fitted matrix, or of `BayesCMC` one that stands for its posterior.
 
     Parameters
     ----------
     estimator : CompletionEstimator
         Fitted; else an error says so.
     """
-    return estimator._model()
+    return estimator._low_rank()
 
 
-def spectrum(model: LowRank) -> dict[str, Any]:
-    """Return the singular values of a matrix whose rank was not given, and their number."""
-    S = model.balanced()[1]
-    return {"singular_values_": S[S > 0], "rank_": int((S > 0).sum())}
+def named_columns(n_cols: int, labels: Any = None) -> dict[str, Any]:
+    """Return the fitted attributes about columns; names only if all of them are texts."""
+    names = [] if labels is None else list(labels)
+    if not (names and all(isinstance(name, str) for name in names)):
+        return {"n_features_in_": n_cols}
+    return {"n_features_in_": n_cols, "feature_names_in_": np.asarray(names, dtype=object)}
 
 
 def _check_dense(intervals: Intervals, what: str, remedy: str) -> None:
@@ -564,12 +498,19 @@ def _check_dense(intervals: Intervals, what: str, remedy: str) -> None:
 class _SweepReporter:
     """Tells the callbacks, and the terminal if verbose, of each sweep."""
 
-    def __init__(self, estimator: CompletionEstimator, context: Any, X: Any, y: Any) -> None:
+    def __init__(
+        self,
+        estimator: CompletionEstimator[Any, Any],
+        context: Any,
+        X: Any,
+        y: Any,
+        columns: dict[str, Any],
+    ) -> None:
         self.estimator, self.context, self.X, self.y = estimator, context, X, y
+        self.columns = columns
         self.last: Any = None  # what to keep after Ctrl-C
-        self.interrupted = False
 
-    def __call__(self, state: Solution) -> bool:
+    def __call__(self, state: Any) -> bool:
         estimator = self.estimator
         if estimator.on_interrupt == "keep":
             self.last = estimator._snapshot(state)
@@ -582,5 +523,16 @@ class _SweepReporter:
             estimator=estimator,
             X=self.X,
             y=self.y,
-            reconstruction_attributes=lambda: estimator._fitted(state),
+            reconstruction_attributes=lambda: self.columns | estimator._fitted(state),
         )
+
+    def kept(self) -> Any:
+        """Return what the last sweep left, or let Ctrl-C end the fit."""
+        if self.last is None:
+            raise
+        warn_user(
+            f"{type(self.estimator).__name__} was interrupted after {self.last.n_iter} sweeps, and "
+            "kept what it had.",
+            ConvergenceWarning,
+        )
+        return replace(self.last, stopped=True)

@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from declip.estimators.base import SHARED_CONSTRAINTS, CompletionEstimator
 from declip.intervals import Intervals
+from declip.lowrank import LowRank
 from declip.solvers.gibbs import (
     JUDGED,
     R_HAT_LIMIT,
@@ -34,7 +35,7 @@ _LARGEST_SEED = 2**31 - 1
 _SPECTRA = 20  # samples whose singular values are averaged
 
 
-class BayesCMC(CompletionEstimator):
+class BayesCMC(CompletionEstimator[Run, Posterior]):
     r"""Restore clipped and missing cells with error bars, by sampling a factor model.
 
     The true value of a cell is
@@ -193,9 +194,7 @@ class BayesCMC(CompletionEstimator):
         self.checkpoint = checkpoint
         self.on_interrupt = on_interrupt
 
-    def predict(  # type: ignore[override]
-        self, rows: Any, cols: ArrayLike | None = None, return_std: bool = False
-    ) -> NDArray | tuple[NDArray, NDArray]:
+    def predict(self, rows: Any, cols: ArrayLike | None = None, return_std: bool = False) -> Any:
         """Return the posterior mean of the low-rank matrix, for single cells or a new table.
 
         What is known of the very cell (its value, its limit) counts only through the factors; for
@@ -209,7 +208,7 @@ class BayesCMC(CompletionEstimator):
         cols : array-like of int, optional
             Columns of the cells, as many as ``rows``.
         return_std : bool, default=False
-            Whether to return also the standard deviation of the cells' values, noise included.
+            Whether to return also the standard deviation of the cells' values, as `predictive`.
 
         Returns
         -------
@@ -241,22 +240,6 @@ class BayesCMC(CompletionEstimator):
             One of each for each cell.
         """
         return self._model().moments(*self._cells(rows, cols), effective_n_jobs(self.n_jobs))
-
-    def expected(
-        self, rows: ArrayLike, cols: ArrayLike, lower: ArrayLike, upper: ArrayLike
-    ) -> NDArray:
-        """Return the posterior means of cells of the fitted table that lie in [lower, upper].
-
-        Parameters
-        ----------
-        rows, cols : array-like of int
-            The cells.
-        lower, upper : array-like
-            The bounds of each; infinite where there is none.
-        """
-        bounds = np.asarray(lower, np.float64), np.asarray(upper, np.float64)
-        at, threads = self._cells(rows, cols), effective_n_jobs(self.n_jobs)
-        return self._model().expected(*at, *bounds, threads)
 
     def predict_interval(
         self, rows: ArrayLike, cols: ArrayLike, coverage: float = 0.9
@@ -330,23 +313,21 @@ class BayesCMC(CompletionEstimator):
             table[rows, cols] = posterior.complete(which, rows, cols, low, high, int(seed))
         return tables
 
-    def _solve(self, intervals: Intervals, **watched: Any) -> Run:  # type: ignore[override]
-        model = self._chosen(intervals)
-        samples = (min(self.max_kept, self.chains * self.n_samples), sum(intervals.shape))
-        check_memory(
-            *((*samples, model.rank + 1), np.float32, "BayesCMC"),
-            "lower max_kept or n_components.",
-        )
+    def _solve(self, table: Any, **watched: Any) -> Run:
+        model = self._chosen(table)
+        n_kept = min(self.max_kept, self.chains * self.n_samples)
+        samples = n_kept, sum(table.shape), model.rank + 1
+        check_memory(samples, np.float32, "BayesCMC", "lower max_kept or n_components.")
         seed = check_random_state(self.random_state).randint(_LARGEST_SEED)
         return sample_posterior(
-            intervals,
+            table,
             model,
             n_samples=self.n_samples,
             burn_in=self.burn_in,
             chains=self.chains,
             max_kept=self.max_kept,
             seed=seed,
-            last=self._last_run(intervals, model),
+            last=self._last_run(table, model),
             threads=effective_n_jobs(self.n_jobs),
             **watched,
         )
@@ -380,25 +361,21 @@ class BayesCMC(CompletionEstimator):
             "n_iter_": run.n_iter,
         }
 
-    def _certify(self, intervals: Intervals, solution: Any) -> dict[str, Any]:
-        run: Run = solution
-        posterior = run.posterior
+    def _finished(self, table: Any, state: Run) -> dict[str, Any]:
+        posterior = state.posterior
         some = posterior.samples[:: max(1, len(posterior.samples) // _SPECTRA)]
         rows, cols = posterior.noise_scales()
-        return {
-            "intervals_": intervals,
+        return self._fitted(state) | {
+            "intervals_": table,
             "n_components_": posterior.model.rank,
             "noise_": posterior.model.noise,
             "row_noise_": rows,
             "noise_scale_": cols,
             "singular_values_": np.mean([s.factors.balanced()[1] for s in some], axis=0),
-            "r_hat_": run.r_hat(),
-            "ess_": run.effective(),
-            "converged_": run.converged,
+            "r_hat_": state.r_hat(),
+            "ess_": state.effective(),
+            "converged_": state.converged,
         }
-
-    def _kept(self, intervals: Intervals, fitted: dict[str, Any]) -> dict[str, Any]:
-        return {}
 
     def _snapshot(self, state: Run) -> Run:
         return state.fork()
@@ -419,12 +396,12 @@ class BayesCMC(CompletionEstimator):
         if {*shapes, self.intervals_.shape} != {(self.intervals_.shape[0], self.n_features_in_)}:
             raise ValueError("samples and cells are not of one table")
 
-    def _not_converged(self, solution: Any) -> str:
-        r_hat = solution.r_hat()
+    def _not_converged(self, state: Run) -> str:
+        r_hat = state.r_hat()
         worst = max(JUDGED, key=lambda kind: np.mean(~(r_hat[kind] <= R_HAT_LIMIT)))
         share = np.mean(~(r_hat[worst] <= R_HAT_LIMIT))
         return (
-            f"the {self.chains} chains of BayesCMC do not agree yet after {solution.n_iter} "
+            f"the {self.chains} chains of BayesCMC do not agree yet after {state.n_iter} "
             f"sweeps: R-hat is above {R_HAT_LIMIT} for {share:.0%} of the {worst} that were "
             "looked at (r_hat_ has them all). Raise n_samples and burn_in, or set warm_start=True "
             "and fit again to go on; if that does not help, lower n_components."
@@ -437,24 +414,27 @@ class BayesCMC(CompletionEstimator):
         if self.n_components != "auto":
             check_rank(self.n_components, shape)
 
-    def _model(self, n_rows: int | None = None) -> Posterior:  # type: ignore[override]
+    def _model(self) -> Posterior:
         check_is_fitted(self)
         return self.posterior_
 
-    def _solve_new_rows(self, intervals: Intervals) -> Posterior:  # type: ignore[override]
+    def _low_rank(self) -> LowRank:
+        return self._model().low_rank()
+
+    def _solve_new_rows(self, intervals: Intervals) -> Posterior:
         posterior, seed = self._model(), self.run_.chains[0].seed
         samples = len(posterior.samples), intervals.shape[0], posterior.model.rank + 1
         check_memory(samples, np.float32, "BayesCMC", "transform fewer rows at a time.")
         return posterior.new_rows(intervals, seed, effective_n_jobs(self.n_jobs))
 
-    def _restored(self, intervals: Intervals, model: Posterior) -> NDArray:  # type: ignore[override]
-        side = intervals.by_row
-        table = model.block().astype(intervals.dtype)
-        table[side.exact_rows(), side.exact_idx] = side.value
-        rows, cols = side.censored_rows(), side.censored_idx
-        threads = effective_n_jobs(self.n_jobs)
-        table[rows, cols] = model.expected(rows, cols, side.lower, side.upper, threads)
-        return table
+    def _expected(
+        self,
+        matrix: Posterior,
+        cells: tuple[NDArray, NDArray],
+        bounds: tuple[NDArray, NDArray],
+        x: NDArray | None = None,
+    ) -> NDArray:
+        return matrix.expected(*cells, *bounds, effective_n_jobs(self.n_jobs))
 
     def _cells(
         self, rows: ArrayLike, cols: ArrayLike

@@ -9,14 +9,14 @@ from typing import Any, ClassVar
 from numpy.typing import NDArray
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from declip.estimators.base import SHARED_CONSTRAINTS, CompletionEstimator, spectrum
-from declip.intervals import Intervals
+from declip.estimators.base import SHARED_CONSTRAINTS
+from declip.estimators.factors import FreeRankEstimator
 from declip.solvers import Bracket, Solution, minimum_trace_norm
 
 __all__ = ["ExactCMC"]
 
 
-class ExactCMC(CompletionEstimator):
+class ExactCMC(FreeRankEstimator):
     r"""Restore clipped and missing cells by the least trace norm that meets every cell exactly.
 
     Solves the paper's Eq. 1, with floors and limits that may differ by cell,
@@ -112,9 +112,9 @@ class ExactCMC(CompletionEstimator):
         self.checkpoint = checkpoint
         self.on_interrupt = on_interrupt
 
-    def _solve(self, intervals: Intervals, **watched: Any) -> Solution:
+    def _solve(self, table: Any, **watched: Any) -> Solution:
         return minimum_trace_norm(
-            intervals,
+            table,
             max_rank=self.max_rank,
             max_iter=self.max_iter,
             tol=self.tol,
@@ -126,10 +126,10 @@ class ExactCMC(CompletionEstimator):
         largest = float((components**2).sum(axis=1).max())  # singular value
         return {"alpha": 1e-9 * largest or 1.0}
 
-    def _certify(self, intervals: Intervals, solution: Solution) -> dict[str, Any]:
-        proof = solution.proof
+    def _finished(self, table: Any, state: Solution) -> dict[str, Any]:
+        proof = state.proof
         assert isinstance(proof, Bracket)
-        return spectrum(solution.model) | {
+        return super()._finished(table, state) | {
             "gap_": proof.gap,
             "primal_residual_": proof.primal_residual,
             "dual_residual_": proof.dual_residual,

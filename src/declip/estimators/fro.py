@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cached_property
 from numbers import Integral, Real
 from os import PathLike
 from typing import Any, ClassVar
@@ -15,17 +18,17 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from declip.blocks.fitting import check_blocks, fit_here
 from declip.blocks.parts import ObjectiveTerms
 from declip.blocks.table import BlockTable
-from declip.estimators.base import SHARED_CONSTRAINTS, CompletionEstimator
+from declip.estimators.base import SHARED_CONSTRAINTS, named_columns
+from declip.estimators.factors import LowRankEstimator
 from declip.intervals import CLIPPED_MODES, Intervals
 from declip.lowrank import LowRank
-from declip.objective import certificate
 from declip.solvers import Solution, minimise, restart_dead_factors, start_model, start_scale
-from declip.validation import check_memory, check_rank
+from declip.validation import check_memory, check_no_limits, check_rank
 
 __all__ = ["FroCMC"]
 
 
-class FroCMC(CompletionEstimator):
+class FroCMC(LowRankEstimator):
     r"""Restore clipped and missing cells by a factor model, P Q^T, with a ridge penalty.
 
     Minimises
@@ -160,6 +163,8 @@ class FroCMC(CompletionEstimator):
         "half_precision": ["boolean"],
     }
 
+    _on_request: ClassVar[tuple[str, ...]] = (*LowRankEstimator._on_request, "gap_")
+
     def __init__(
         self,
         n_components: int = 10,
@@ -199,30 +204,35 @@ class FroCMC(CompletionEstimator):
         self.checkpoint = checkpoint
         self.on_interrupt = on_interrupt
 
-    def _read(self, X: Any, *, reset: bool) -> Any:
-        """Return the cells of a table, or open a folder of blocks."""
+    @contextmanager
+    def _opened(self, X: Any, dense_result: bool) -> Iterator[Any]:
+        """Yield the cells of a table, or a folder of blocks."""
         if not isinstance(X, str | PathLike):
-            return super()._read(X, reset=reset)
-        if not reset:
-            raise TypeError("A folder of blocks can be fitted alone: give new rows as a table.")
-        table = BlockTable.open(X)
-        self.n_features_in_ = table.shape[1]
-        self.__dict__.pop("feature_names_in_", None)
-        return table
-
-    def _fit(self, X: Any, y: Any, dense_result: bool = False) -> Any:
-        if dense_result and isinstance(X, str | PathLike):
+            with super()._opened(X, dense_result) as intervals:
+                yield intervals
+            return
+        check_no_limits("A folder of blocks", self.ceiling, self.floor)
+        if dense_result:
             raise TypeError(
                 "A folder of blocks is not restored as a whole: use fit, then predict(rows, cols) "
                 "or reconstruct(rows=, cols=)."
             )
-        return super()._fit(X, y, dense_result)
+        yield BlockTable.open(X)
 
-    def _check_fittable(self, intervals: Any) -> Any:
-        if not isinstance(intervals, BlockTable):
-            return super()._check_fittable(intervals)
-        self._check_shape(intervals.shape)
-        check_blocks(intervals)
+    def _columns(self, X: Any, table: Any) -> dict[str, Any]:
+        blocks = isinstance(table, BlockTable)
+        return named_columns(table.shape[1]) if blocks else super()._columns(X, table)
+
+    def _read_new(self, X: Any) -> Intervals:
+        if isinstance(X, str | PathLike):
+            raise TypeError("A folder of blocks can be fitted alone: give new rows as a table.")
+        return super()._read_new(X)
+
+    def _check_fittable(self, table: Any) -> Any:
+        if not isinstance(table, BlockTable):
+            return super()._check_fittable(table)
+        self._check_shape(table.shape)
+        check_blocks(table)
         if self.init != "random" or self.warm_start:
             raise ValueError('A folder of blocks is fitted from init="random", not warm_start.')
         if self.checkpoint is not None:
@@ -230,7 +240,7 @@ class FroCMC(CompletionEstimator):
                 "A folder of blocks is fitted without checkpoint; declip.dask.FroCMC has one "
                 "(checkpoint_dir)."
             )
-        return intervals
+        return table
 
     def _terms(self) -> ObjectiveTerms:
         """Return what is minimised over blocks."""
@@ -242,13 +252,15 @@ class FroCMC(CompletionEstimator):
         seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
         return np.random.default_rng(seed)
 
-    def _solve(self, intervals: Any, **watched: Any) -> Solution:
-        if isinstance(intervals, BlockTable):
+    def _solve(self, table: Any, **watched: Any) -> Solution:
+        if isinstance(table, BlockTable):
             how = self._terms(), int(self.n_components), self._rng(), self.max_iter, self.tol
-            return fit_here(intervals, *how, watched["on_sweep"])
-        start, scale = self._start(intervals)
+            return fit_here(table, *how, watched["on_sweep"])
+        start, scale = self._start(table)
         return minimise(
-            *(intervals, start, self.alpha),
+            table,
+            start,
+            self.alpha,
             alpha_bias=self.alpha_bias,
             scale=scale,
             max_iter=self.max_iter,
@@ -279,21 +291,16 @@ class FroCMC(CompletionEstimator):
     def _rank_to_fit(self) -> int:
         return int(self.n_components)
 
-    def _kept(self, intervals: Any, fitted: dict[str, Any]) -> dict[str, Any]:
-        return super()._kept(intervals, fitted) if isinstance(intervals, Intervals) else {}
-
     def _row_penalty(self, components: NDArray) -> dict[str, Any]:
         return {"alpha": self.alpha, "alpha_bias": self.alpha_bias}
 
-    def _certify(self, intervals: Any, solution: Solution) -> dict[str, Any]:
-        if isinstance(intervals, BlockTable):
-            return {"singular_values_": solution.proof, "gap_": float("nan")}
-        singular_values = solution.model.balanced()[1]
-        proof = certificate(
-            *(intervals, solution.model, self.alpha, solution.scale),
-            trace_norm=float(singular_values.sum()),
-            threads=effective_n_jobs(self.n_jobs),
-            alpha_bias=self.alpha_bias,
-        )
-        gap = proof.gap / (solution.scale**2 or 1.0)
-        return {"singular_values_": singular_values, "gap_": gap}
+    def _finished(self, table: Any, state: Solution) -> dict[str, Any]:
+        if isinstance(table, Intervals):
+            return super()._finished(table, state)
+        known = {"singular_values_": state.proof, "gap_": float("nan")}
+        return self._fitted(state) | known | {"_fit_data": None}
+
+    @cached_property
+    def gap_(self) -> float:
+        """Certified distance from the convex optimum, in units of the objective."""
+        return self._certified_gap()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from copy import copy
+from functools import cached_property
 from numbers import Integral, Real
 from os import PathLike
 from typing import Any, ClassVar
@@ -12,27 +13,19 @@ from joblib import effective_n_jobs
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from declip.estimators.base import SHARED_CONSTRAINTS, CompletionEstimator, spectrum
-from declip.intervals import CLIPPED_MODES, Intervals
+from declip.estimators.base import SHARED_CONSTRAINTS
+from declip.estimators.factors import FreeRankEstimator
+from declip.intervals import CLIPPED_MODES, Intervals, as_intervals
 from declip.lowrank import LowRank
-from declip.objective import Certificate, certificate, largest_alpha
-from declip.solvers import (
-    Solution,
-    Start,
-    TracePenalty,
-    douglas_rachford,
-    factored,
-    proximal,
-    scale_at_zero,
-    start_scale,
-)
-from declip.svd import fits_dense
-from declip.validation import check_splitting
+from declip.objective import largest_alpha
+from declip.solvers import Solution, factored, proximal, scale_at_zero, start_scale
 
 __all__ = ["TrCMC", "trace_path"]
 
+_PROXIMAL_UP_TO = 4_000_000  # cells of a table that the reference solver is chosen for
 
-class TrCMC(CompletionEstimator):
+
+class TrCMC(FreeRankEstimator):
     r"""Restore clipped and missing cells by the matrix of smallest trace norm that fits them.
 
     Minimises the convex function
@@ -54,12 +47,10 @@ class TrCMC(CompletionEstimator):
     max_rank : int or None, default=None
         Keep so many singular values at most. The problem is then no longer convex, and the gap may
         stay large.
-    solver : {"auto", "splitting", "proximal", "factored"}, default="auto"
-        "splitting" is Douglas-Rachford splitting, the quickest for a table that can be held
-        densely; "proximal" is accelerated proximal gradient, the paper's method and the reference;
-        "factored" sweeps over factors whose rank grows until the gap is small, for large tables.
-        "auto" takes "splitting" up to four million cells of the table ("proximal" under
-        ``max_rank`` or without a penalty), "factored" beyond.
+    solver : {"auto", "proximal", "factored"}, default="auto"
+        "proximal" is accelerated proximal gradient, the reference; "factored" sweeps over factors
+        whose rank grows until the gap is small, for tables too large to be held densely. "auto"
+        takes "proximal" up to four million cells of the table.
     max_iter : int, default=1000
         Iterations or sweeps at most.
     tol : float, default=1e-4
@@ -97,11 +88,8 @@ class TrCMC(CompletionEstimator):
 
     Notes
     -----
-    Tr-CMC of Teshima et al. (AAAI 2019), Section 3 and Appendix A.2. With ``solver="proximal"`` the
-    continuation is the paper's, by factors of 0.7; the stopping rule is a duality gap instead of a
-    number of steps. The splitting works in single precision until the gap is small, then in double;
-    its gap is the smaller one of two dual points, the gradients at its two copies of the matrix.
-    New
+    Tr-CMC of Teshima et al. (AAAI 2019), Section 3 and Appendix A.2. The continuation is the
+    paper's, by factors of 0.7; the stopping rule is a duality gap instead of a number of steps. New
     rows are solved for with the column factors fixed and the ridge penalty that the trace norm
     amounts to at the optimum.
 
@@ -120,9 +108,11 @@ class TrCMC(CompletionEstimator):
         "clipped": [StrOptions(set(CLIPPED_MODES))],
         "alpha": [Interval(Real, 0, None, closed="left")],
         "max_rank": [Interval(Integral, 1, None, closed="left"), None],
-        "solver": [StrOptions({"auto", "splitting", "proximal", "factored"})],
+        "solver": [StrOptions({"auto", "proximal", "factored"})],
         "warm_start": ["boolean"],
     }
+
+    _on_request: ClassVar[tuple[str, ...]] = (*FreeRankEstimator._on_request, "gap_")
 
     def __init__(
         self,
@@ -155,31 +145,22 @@ class TrCMC(CompletionEstimator):
         self.checkpoint = checkpoint
         self.on_interrupt = on_interrupt
 
-    def _solve(self, intervals: Intervals, **watched: Any) -> Solution:
-        start, scale = self._start(intervals)
-        near, solver = start.squared_norm() > 0, self._solver(intervals.shape)
-        how = {"max_iter": self.max_iter, "tol": self.tol, **watched}
-        if solver == "splitting":
-            penalty = TracePenalty(self.alpha)
-            return douglas_rachford(intervals, Start(start, scale, near), penalty, **how)
-        how |= {"max_rank": self.max_rank, "threads": effective_n_jobs(self.n_jobs), "scale": scale}
-        if solver == "factored":
-            return factored(intervals, start, self.alpha, **how)
+    def _solve(self, table: Any, **watched: Any) -> Solution:
+        start, scale = self._start(table)
+        how = {
+            "scale": scale,
+            "max_rank": self.max_rank,
+            "max_iter": self.max_iter,
+            "tol": self.tol,
+            "threads": effective_n_jobs(self.n_jobs),
+            **watched,
+        }
+        small = table.shape[0] * table.shape[1] <= _PROXIMAL_UP_TO
+        if self.solver == "factored" or (self.solver == "auto" and not small):
+            return factored(table, start, self.alpha, **how)
         # A warm start is near the solution already: no continuation.
-        first = self.alpha if near else largest_alpha(intervals, scale)
-        return proximal(intervals, start, self.alpha, first_alpha=first, **how)
-
-    def _solver(self, shape: tuple[int, int]) -> str:
-        """Return the solver that "auto" stands for."""
-        if self.solver != "auto":
-            return self.solver
-        if not fits_dense(shape):
-            return "factored"
-        return "splitting" if self.alpha > 0 and self.max_rank is None else "proximal"
-
-    def _check_shape(self, shape: tuple[int, int]) -> None:
-        if self.solver == "splitting":
-            check_splitting("TrCMC", shape, self.alpha, self.max_rank)
+        first = self.alpha if start.squared_norm() else largest_alpha(table, scale)
+        return proximal(table, start, self.alpha, first_alpha=first, **how)
 
     def _start(self, intervals: Intervals) -> tuple[LowRank, float]:
         tobit = self.clipped == "tobit" and intervals.n_censored > 0
@@ -190,15 +171,10 @@ class TrCMC(CompletionEstimator):
                 return model.astype(intervals.dtype), self.scale_ or scale if tobit else 0.0
         return LowRank.zero(intervals.shape, intervals.dtype), scale
 
-    def _certify(self, intervals: Intervals, solution: Solution) -> dict[str, Any]:
-        found = spectrum(solution.model)
-        proof = solution.proof or certificate(
-            *(intervals, solution.model, self.alpha, solution.scale),
-            trace_norm=float(found["singular_values_"].sum()),
-            threads=effective_n_jobs(self.n_jobs),
-        )
-        assert isinstance(proof, Certificate)
-        return found | {"gap_": proof.gap / (solution.scale**2 or 1.0)}
+    @cached_property
+    def gap_(self) -> float:
+        """Certified duality gap, in units of the objective."""
+        return self._certified_gap()
 
     def _not_converged(self, solution: Solution) -> str:
         return (
@@ -245,12 +221,13 @@ def trace_path(
     """
     model = TrCMC(**{**params, "warm_start": True})
     model._validate_params()
-    intervals = model._read(X, reset=True)
+    intervals = as_intervals(X, model.ceiling, model.floor, estimator=model)
     penalties = _penalties(alphas, intervals.treat(model.clipped), model.clipped, n_alphas, ratio)
     fitted: list[TrCMC] = []
+    limits = {"ceiling": model.ceiling, "floor": model.floor}
     for alpha in penalties:
-        model.set_params(alpha=float(alpha)).fit(intervals)
-        fitted.append(copy(model))
+        model.set_params(alpha=float(alpha), ceiling=None, floor=None).fit(intervals)
+        fitted.append(copy(model).set_params(**limits))
     return fitted
 
 

@@ -1,11 +1,13 @@
 """Tables read from files and written to them, with limits in their cells."""
 
-from declip.io.atomic import new_file
-from declip.io.errors import TableFileError
-from declip.io.formats import TableFile, TableFormat
-from declip.io.limits import read_limits
-from declip.io.reading import read_table
-from declip.io.writing import write_table
+from declip.extras import needs
+
+with needs("files"):
+    from declip.io.errors import TableFileError, new_file
+    from declip.io.formats import TableFile, TableFormat
+    from declip.io.limits import read_limits
+    from declip.io.reading import read_table
+    from declip.io.writing import write_table
 
 __all__ = [
     "TableFile",

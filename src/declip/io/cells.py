@@ -25,12 +25,12 @@ from declip.io.words import ABOVE, BELOW, MISSING, QUALIFIERS
 
 __all__ = ["Parsed", "find_decimal", "parse_cells", "parse_qualifiers", "why_not"]
 
-_NUMBER = r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?"
+_NUMBER = r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"
 _BOUND = rf"^(<=|>=|=<|=>|<|>|≤|≥|=|)\s*({_NUMBER})$"
 _DASH = "-|\u2013|\u2014"
 _RANGE = rf"^({_NUMBER})\s*(?:{_DASH}|\.\.|to)\s*({_NUMBER})$"
-_COMMA_NUMBER = r"^\s*[<>=≤≥]*\s*[+-]?\d*,\d+(?:[eE][+-]?\d+)?\s*$"
-_POINT_NUMBER = r"^\s*[<>=≤≥]*\s*[+-]?\d*\.\d+(?:[eE][+-]?\d+)?\s*$"
+_COMMA_NUMBER = r"^\s*[<>=≤≥]*\s*[+-]?[0-9]*,[0-9]+(?:[eE][+-]?[0-9]+)?\s*$"
+_POINT_NUMBER = r"^\s*[<>=≤≥]*\s*[+-]?[0-9]*\.[0-9]+(?:[eE][+-]?[0-9]+)?\s*$"
 _BELOW_SIGNS, _ABOVE_SIGNS = ["<", "<=", "=<", "≤"], [">", ">=", "=>", "≥"]
 
 

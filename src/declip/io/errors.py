@@ -1,17 +1,19 @@
-"""The one exception about files, and the words of its messages."""
+"""The one exception about files of tables, the words of its messages, and new files."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from polars.exceptions import PanicException, PolarsError
 
+from declip import persistence
 from declip.persistence import FileError, one_line
 
-__all__ = ["TableFileError", "about_file", "shown"]
+__all__ = ["TableFileError", "about_file", "new_file", "shown"]
 
 _LONGEST = 60  # characters of a cell or of a foreign message that are quoted
 
@@ -50,6 +52,10 @@ class TableFileError(FileError):
         ]
         super().__init__(path, message, *where)
         self.place, self.column = place, column
+
+
+# A file that appears whole or not at all.
+new_file = partial(persistence.new_file, error=TableFileError)
 
 
 def shown(cell: Any) -> str:

@@ -10,6 +10,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from declip.io.cells import parse_cells
 from declip.io.errors import TableFileError, shown
 from declip.io.formats import TableFormat
 
@@ -92,10 +93,12 @@ def _drop_empty(sheet: Sheet, names: tuple[str, ...]) -> tuple[Sheet, tuple[str,
 
 
 def _names_columns(first: list[str]) -> bool:
-    """Tell a header from a record: numbers throughout are data, unless they count upwards."""
-    numbers = pl.Series(first).str.replace(",", ".").cast(pl.Float64, strict=False)
-    if numbers.null_count():
+    """Tell a header from a record: cells throughout are data, unless they count upwards."""
+    text = pl.Series(first, dtype=pl.String)
+    readings = [parse_cells(text, decimal) for decimal in (".", ",")]
+    if not any(r.bad.size == 0 and not np.isnan(r.lower).all() for r in readings):
         return True
+    numbers = text.cast(pl.Float64, strict=False)
     counts_up = len(first) > 1 and bool((numbers.diff().drop_nulls() > 0).all())
     return counts_up and all(field.isdigit() for field in first)
 

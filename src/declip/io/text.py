@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -24,6 +25,8 @@ _MARKS = (
     (b"\xff\xfe", "utf-16"),
     (b"\xfe\xff", "utf-16"),
 )
+_BLANKS = {"\t", "\n", "\r"}
+_MARK, _REPLACEMENT = 0xFEFF, 0xFFFD
 _SEPARATORS = ",;\t|"
 _HEAD = 2**16  # bytes from which the separator is found
 
@@ -33,9 +36,10 @@ def read_text(path: Path, wanted: TableFormat) -> Sheet:
     with about_file(path, "cannot be read"):
         data = path.read_bytes()
     data, encoding = _as_utf8(path, data, wanted.encoding)
+    newline = "\r\n" if b"\r\n" in data[:_HEAD] else "\n"
+    data = _unix_lines(path, data)
     if not data or data.isspace():
         raise TableFileError(path, "the file is empty")
-    newline = "\r\n" if b"\r\n" in data[:_HEAD] else "\n"
     separator = wanted.separator or _find_separator(path, data)
     if len(separator) != 1 or not separator.isascii() or separator in '"\r\n':
         raise TableFileError(path, f"the separator must be one character; got {shown(separator)}")
@@ -51,26 +55,58 @@ def _as_utf8(path: Path, data: bytes, encoding: str | None) -> tuple[bytes, str]
     if encoding is None and b"\0" in data[:_HEAD]:
         raise TableFileError(path, "this is not a text file (it holds zero bytes)")
     if encoding is None and data.isascii():
-        return _unix_lines(data), "utf-8"
-    for codec in [encoding] if encoding else ["utf-8", "cp1252"]:
-        try:
-            text = data.decode(codec).removeprefix("\ufeff")
-        except LookupError:
-            raise TableFileError(path, f"there is no encoding {shown(codec)}") from None
-        except UnicodeError:
-            continue
-        return _unix_lines(text.encode()), codec
-    tried = encoding or "UTF-8 and Windows-1252"
-    raise TableFileError(path, f"the text is not {tried}: give its encoding")
+        _check_characters(path, set(np.unique(np.frombuffer(data, np.uint8)).tobytes().decode()))
+        return data, "utf-8"
+    encoding = encoding or ("utf-8" if _has_utf8(data) else "cp1252")
+    try:
+        text = data.decode(encoding).removeprefix("\ufeff")
+    except LookupError:
+        raise TableFileError(path, f"there is no encoding {shown(encoding)}") from None
+    except UnicodeDecodeError as error:
+        line = error.object[: error.start].count(b"\n") + 1
+        raise TableFileError(
+            path, f"the text is not {encoding}, or is damaged: give its encoding", f"line {line}"
+        ) from None
+    except UnicodeError as error:
+        raise TableFileError(path, f"the text is not {encoding}: give its encoding") from error
+    _check_characters(path, set(text), text)
+    return text.encode(), encoding
 
 
-def _unix_lines(data: bytes) -> bytes:
-    return data if b"\n" in data else data.replace(b"\r", b"\n")
+def _has_utf8(data: bytes) -> bool:
+    """Tell whether any character beyond ASCII is there in UTF-8, so that the others should be."""
+    return any(not c.isascii() for c in set(data.decode(errors="ignore")))
+
+
+def _check_characters(path: Path, characters: set[str], text: str | None = None) -> None:
+    """Refuse what no writer of tables puts in a text: it is what damaged bytes decode to."""
+    odd = {c for c in characters - _BLANKS if _is_damage(ord(c))}
+    if odd:
+        worst = min(odd)
+        place = None if text is None else f"line {text[: text.index(worst)].count(chr(10)) + 1}"
+        raise TableFileError(path, f"the text is damaged: it holds U+{ord(worst):04X}", place)
+
+
+def _is_damage(code: int) -> bool:
+    """Tell controls, marks within the text, and codes that are never characters."""
+    control = code < 0x20 or 0x7F <= code < 0xA0
+    never = 0xFDD0 <= code <= 0xFDEF or code & 0xFFFE == 0xFFFE
+    return control or never or code in (_MARK, _REPLACEMENT)
+
+
+def _unix_lines(path: Path, data: bytes) -> bytes:
+    if b"\n" not in data:
+        return data.replace(b"\r", b"\n")
+    data = data.replace(b"\r\n", b"\n")
+    if b"\r" in data:
+        line = data[: data.index(b"\r")].count(b"\n") + 1
+        raise TableFileError(path, "a line ends in another way than the others", f"line {line}")
+    return data
 
 
 def _find_separator(path: Path, data: bytes) -> str:
     """Return the separator for which most lines of the head have as many fields as the first."""
-    lines = data[:_HEAD].decode(errors="ignore").splitlines(keepends=True)
+    lines = data[:_HEAD].decode(errors="ignore").split("\n")
     if len(data) > _HEAD:
         lines = lines[:-1] or lines
 
@@ -85,13 +121,14 @@ def _find_separator(path: Path, data: bytes) -> str:
 
 def _records(path: Path, data: bytes, separator: str) -> tuple[pl.DataFrame, Lines]:
     """Return the fields of all records that are not blank, and the line of each."""
-    body = data.lstrip(b"\r\n")
-    above = data[: len(data) - len(body)].count(b"\n")
-    if body.endswith((b"\n\n", b"\n\r\n")):
-        body = body.rstrip(b"\r\n")
+    body = data.lstrip(b"\n")
+    above = len(data) - len(body)
+    if body.endswith(b"\n\n"):
+        body = body.rstrip(b"\n")
+    _check_quotes(path, body, separator, above)
     n = _width(path, body, separator)
     frame = _parsed(path, body, separator, n)
-    plain = b'"' not in body and b"\n\n" not in body and b"\n\r\n" not in body
+    plain = b'"' not in body and b"\n\n" not in body
     if plain and body.count(separator.encode()) == (n - 1) * frame.height:
         return frame, range(above + 1, above + 1 + frame.height)
     lengths, lines = _scan(path, body, separator)
@@ -99,6 +136,18 @@ def _records(path: Path, data: bytes, separator: str) -> tuple[pl.DataFrame, Lin
     if len(lengths) != frame.height:
         raise TableFileError(path, "its quotation marks do not match")
     return frame.filter(pl.Series(lengths > 0)), lines[lengths > 0] + above
+
+
+def _check_quotes(path: Path, body: bytes, separator: str, above: int) -> None:
+    """Refuse a quotation mark that neither opens nor closes a field: readers disagree about it."""
+    if b'"' not in body:
+        return
+    mark = re.escape(separator.encode())
+    fields = rb"(?:(?<=[\n" + mark + rb'])|\A)"(?:[^"]|"")*"(?=[\n' + mark + rb"]|\Z)"
+    rest = re.sub(fields, lambda match: b"\n" * match[0].count(b"\n"), body)
+    if b'"' in rest:
+        line = rest[: rest.index(b'"')].count(b"\n") + 1 + above
+        raise TableFileError(path, "its quotation marks do not match", f"line {line}")
 
 
 def _width(path: Path, body: bytes, separator: str) -> int:

@@ -13,8 +13,7 @@ from scipy import io as scipy_io
 from scipy import sparse
 
 from declip.intervals import Intervals
-from declip.io.atomic import new_file
-from declip.io.errors import TableFileError, about_file
+from declip.io.errors import TableFileError, about_file, new_file
 from declip.io.excel import write_book
 from declip.io.formats import Layout, TableFile, TableFormat, kind_of
 from declip.io.frames import Content, as_frame, dense, values_and_labels

@@ -15,7 +15,7 @@ from declip.intervals import Intervals
 from declip.model_selection.results import Outcome
 from declip.model_selection.scoring import HeldOutCells, Scorer
 
-__all__ = ["Params", "Path", "paths_of", "quiet"]
+__all__ = ["Params", "Path", "paths_of", "quiet", "without_limits"]
 
 Params = Mapping[str, Any]
 
@@ -74,6 +74,12 @@ def paths_of(estimator: Any, candidates: Sequence[Params], warm_start: bool) -> 
         rest = {name: value for name, value in candidates[k].items() if name != "alpha"}
         groups.setdefault(content_hash(rest), {})[k] = candidates[k]
     return [Path(estimator, members, True) for members in groups.values()]
+
+
+def without_limits(estimator: Any) -> Any:
+    """Return a copy of an estimator that leaves the limits to an `Intervals`."""
+    known = estimator.get_params(deep=False)
+    return clone(estimator).set_params(**dict.fromkeys({"ceiling", "floor"} & known.keys()))
 
 
 @contextmanager

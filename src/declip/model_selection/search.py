@@ -20,12 +20,12 @@ from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_is_fitted
 from threadpoolctl import threadpool_limits
 
-from declip.intervals import Intervals
-from declip.model_selection.paths import Params, Path, paths_of, quiet
+from declip.intervals import Intervals, as_intervals
+from declip.model_selection.paths import Params, Path, paths_of, quiet, without_limits
 from declip.model_selection.results import Outcome, tabulate
 from declip.model_selection.scoring import HeldOutCells, Scorer, check_scoring
 from declip.model_selection.splits import EntryKFold, Split, keep_cells
-from declip.validation import table_to_triplets, warn_user
+from declip.validation import warn_user
 
 __all__ = ["EntrySearchCV"]
 
@@ -176,8 +176,8 @@ class EntrySearchCV(CallbackSupportMixin, MetaEstimatorMixin, BaseEstimator):
         Parameters
         ----------
         X : array-like, frame, sparse matrix or Intervals of shape (n_samples, n_features)
-            The table; ``ceiling`` and ``floor`` of the estimator apply to it unless it is an
-            `Intervals`.
+            The table; ``ceiling`` and ``floor`` of the estimator apply to it, and must be None for
+            an `Intervals`, which has its own.
         y : ignored
             For the conventions of scikit-learn.
 
@@ -192,7 +192,7 @@ class EntrySearchCV(CallbackSupportMixin, MetaEstimatorMixin, BaseEstimator):
         candidates = self._candidates(rng)
         intervals = self._read(X)
         splits = self._splits(intervals, rng)
-        paths = paths_of(self.estimator, candidates, self.warm_start)
+        paths = paths_of(without_limits(self.estimator), candidates, self.warm_start)
         context = self._init_callback_context(max_subtasks=len(paths) * len(splits))
         context.call_on_fit_task_begin(estimator=self, X=X, y=y)
         outcomes = self._search(intervals, splits, paths, scorers, context)
@@ -241,9 +241,7 @@ class EntrySearchCV(CallbackSupportMixin, MetaEstimatorMixin, BaseEstimator):
         return getattr(self.estimator, "ceiling", None), getattr(self.estimator, "floor", None)
 
     def _read(self, X: Any) -> Intervals:
-        if isinstance(X, Intervals):
-            return X
-        return Intervals.from_cells(table_to_triplets(X, estimator=self), *self._limits())
+        return as_intervals(X, *self._limits(), estimator=self)
 
     def _splits(self, intervals: Intervals, rng: np.random.RandomState) -> list[Split]:
         cv: Any = 5 if self.cv is None else self.cv
@@ -297,7 +295,9 @@ class EntrySearchCV(CallbackSupportMixin, MetaEstimatorMixin, BaseEstimator):
 
     def _refit(self, intervals: Intervals, path: Path) -> None:
         began = perf_counter()
-        self.best_estimator_ = path.fit(intervals, self.best_index_)
+        found, kept = path.fit(intervals, self.best_index_), self.estimator.get_params(deep=False)
+        limits = {name: kept[name] for name in ("ceiling", "floor") if name in kept}
+        self.best_estimator_ = found.set_params(**limits)
         self.refit_time_ = perf_counter() - began
         for name in ("n_features_in_", "feature_names_in_"):
             if hasattr(self.best_estimator_, name):

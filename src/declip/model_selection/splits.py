@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state, check_scalar
 
-from declip.intervals import Intervals
+from declip.intervals import Intervals, as_intervals
 
 __all__ = ["EntryKFold", "EntryShuffleSplit", "keep_cells"]
 
@@ -52,7 +52,7 @@ class _EntrySplitter:
             Positions in ``X.triplets()``, sorted. Every row and every column that has an observed
             cell has one in ``train``, and an exact one if it has any.
         """
-        intervals = X if isinstance(X, Intervals) else Intervals.from_table(X)
+        intervals = as_intervals(X)
         rng = check_random_state(self.random_state)
         deals = zip(
             self._deal(intervals.n_exact, rng), self._deal(intervals.n_censored, rng), strict=True

@@ -19,7 +19,6 @@ _ROOMS = {
     "declip.estimators.uncertainty": ("CellUncertainty",),
     "declip.intervals": ("Cells", "Intervals"),
     "declip.lowrank": ("LowRank",),
-    "declip.objective": ("Certificate",),
     "declip.reclip.lowering": ("Reclipped",),
     "declip.reclip.result": ("ReclipResult", "Trial"),
     "declip.restoration.candidates": ("ColumnTobit",),

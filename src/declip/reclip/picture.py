@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from declip.extras import needs
 from declip.reclip.result import LEFT, RESTORED, ReclipResult
 
 __all__ = ["draw_reclip"]
@@ -30,8 +31,9 @@ def draw_reclip(result: ReclipResult, ax: Any = None) -> Any:
     if result.n_cells == 0:
         raise ValueError("The reclip test judged no cell: there is nothing to draw.")
     if ax is None:
-        from matplotlib.backends.backend_agg import FigureCanvasAgg
-        from matplotlib.figure import Figure
+        with needs("report"):
+            from matplotlib.backends.backend_agg import FigureCanvasAgg
+            from matplotlib.figure import Figure
 
         figure = Figure(figsize=(7, 5.5), layout="constrained")
         FigureCanvasAgg(figure)

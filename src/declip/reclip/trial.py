@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import clone
 
 from declip.estimators import FroCMC
-from declip.intervals import Intervals
+from declip.intervals import Intervals, as_intervals
+from declip.model_selection import without_limits
 from declip.reclip.lowering import Reclipped, reclip
 from declip.reclip.result import LEFT, RESTORED, ReclipResult, Trial
 from declip.scaling import Scaling
@@ -80,7 +80,7 @@ def reclip_test(
     >>> bool(found.gain > 0.8)
     True
     """
-    intervals = X if isinstance(X, Intervals) else Intervals.from_table(X, ceiling, floor, tol=tol)
+    intervals = as_intervals(X, ceiling, floor, tol)
     if estimator is None:
         rank = max(1, min(_DEFAULT_RANK, min(intervals.shape) - 1))
         estimator = FroCMC(rank, clipped="tobit", bias=True, random_state=0)
@@ -110,7 +110,7 @@ def _trial(cells: Reclipped, quantile: float, estimator: Any, scale: str, log: A
     bounds = [scaling.forward(end, cells.cols) for end in (cells.lower, cells.upper)]
 
     def estimate(intervals: Intervals, restoring: bool) -> NDArray:
-        x = _fitted_cells(clone(estimator), intervals, cells, bounds, restoring)
+        x = _fitted_cells(without_limits(estimator), intervals, cells, bounds, restoring)
         return cells.within_reach(scaling.back(x, cells.cols))
 
     return Trial(

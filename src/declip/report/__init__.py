@@ -1,7 +1,10 @@
 """Restorations to look at: a self-contained page, a list of cells, a view in a notebook."""
 
-from declip.report.cells import write_cells
-from declip.report.page import notebook_html, render, write_report
-from declip.report.view import View
+from declip.extras import needs
+
+with needs("report"):
+    from declip.report.cells import write_cells
+    from declip.report.page import notebook_html, render, write_report
+    from declip.report.view import View
 
 __all__ = ["View", "notebook_html", "render", "write_cells", "write_report"]

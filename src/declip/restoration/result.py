@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from declip import persistence
+from declip.extras import MissingExtra
 from declip.intervals import Intervals
 from declip.reclip import ReclipResult
 from declip.restoration.page import page
@@ -124,9 +125,11 @@ class Restoration:
         """
         return persistence.save(self, path, overwrite=overwrite)
 
-    def _repr_html_(self) -> str:
-        from declip.report import notebook_html
-
+    def _repr_html_(self) -> str | None:
+        try:
+            from declip.report import notebook_html
+        except MissingExtra:
+            return None  # a notebook then shows the text
         return notebook_html(self)
 
     def __str__(self) -> str:

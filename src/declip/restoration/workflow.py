@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from importlib.util import find_spec
 from time import monotonic
 from typing import Any
 
@@ -13,7 +14,8 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from declip.detect import detect_limits
-from declip.intervals import Intervals
+from declip.extras import needs
+from declip.intervals import Intervals, as_intervals
 from declip.restoration.bounds import Bounds
 from declip.restoration.candidates import METHODS, Candidate, PredictiveDistribution
 from declip.restoration.cells import (
@@ -119,7 +121,7 @@ def restore(
     check_choice("method", method, ("auto", *METHODS))
     check_choice("scale", scale, ("auto", *SCALES))
     _check_numbers(coverage, budget)
-    intervals = _read(X, ceiling, floor, tol)
+    intervals = as_intervals(X, ceiling, floor, tol)
     check_some_exact(*intervals.triplets()[2:])
     if n_components is not None:
         check_rank(n_components, intervals.shape)
@@ -163,14 +165,6 @@ def restore(
         coverage=coverage,
         counts={flag: int((block.flag == flag).sum()) for flag in FLAGS},
     )
-
-
-def _read(X: Any, ceiling: Any, floor: Any, tol: float) -> Intervals:
-    if not isinstance(X, Intervals):
-        return Intervals.from_table(X, ceiling, floor, tol=tol)
-    if ceiling is not None or floor is not None:
-        raise TypeError("An Intervals carries its own limits: leave out ceiling and floor.")
-    return X
 
 
 def _check_numbers(coverage: float, budget: float) -> None:
@@ -241,6 +235,10 @@ def _warnings(
             yield f"{names} not determined by the data, for want of {need}: flagged, not invented."
 
 
+def _is_watched() -> bool:
+    return sys.stderr.isatty() and find_spec("rich") is not None
+
+
 @contextmanager
 def _progress(
     budget: float, wanted: bool | Callable[[str, float], None] | None
@@ -250,11 +248,12 @@ def _progress(
     if callable(wanted):
         yield lambda what: wanted(what, min((monotonic() - began) / budget, 1.0))
         return
-    if not (sys.stderr.isatty() if wanted is None else wanted):
+    if not (_is_watched() if wanted is None else wanted):
         yield lambda _: None
         return
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+    with needs("cli"):
+        from rich.console import Console
+        from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
     bar = Progress(
         TextColumn("{task.description:<36}"),

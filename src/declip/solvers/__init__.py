@@ -5,8 +5,7 @@ from declip.solvers.clipping import Limits
 from declip.solvers.exact import Bracket, minimum_trace_norm
 from declip.solvers.noise import scale_at_zero
 from declip.solvers.solution import NO_RESUME_POINT, ResumePoint, Solution
-from declip.solvers.splitting import Start, TracePenalty, douglas_rachford
-from declip.solvers.start import limit_model, restart_dead_factors, start_model, start_scale
+from declip.solvers.start import constant_model, restart_dead_factors, start_model, start_scale
 from declip.solvers.subgradient import subgradient_descent
 from declip.solvers.trace import factored, proximal
 
@@ -16,11 +15,8 @@ __all__ = [
     "Limits",
     "ResumePoint",
     "Solution",
-    "Start",
-    "TracePenalty",
-    "douglas_rachford",
+    "constant_model",
     "factored",
-    "limit_model",
     "minimise",
     "minimum_trace_norm",
     "proximal",

@@ -25,7 +25,6 @@ __all__ = ["subgradient_descent"]
 
 _DECAY = 0.99  # the paper's factor from one step to the next
 _NEGLIGIBLE = 1e-8  # steps below this share of the first change nothing any more
-_TELLING = 0.01  # steps above this share of the first tell whether the objective has settled
 
 
 class _Point(NamedTuple):
@@ -101,8 +100,7 @@ def subgradient_descent(
     max_rank : int, optional
         Singular triplets of X and of Clip(X) that are kept; large tables need it.
     tol : float
-        The fit counts as converged if ten steps lowered the objective by at most this share while
-        they were above a hundredth of the first. Later ones are too short to tell.
+        The fit counts as settled if the last steps lowered the objective by at most this share.
     """
     problem = _Problem(intervals, limits, alpha, alpha_clipped, max_rank, threads)
     if resume_point.state is None:
@@ -124,6 +122,5 @@ def subgradient_descent(
         resume_point.put((now.X, best, now.clip, history, eta))
         stopped = on_sweep(Solution(best, np.array(history), False, 0.0))
     unit = abs(history[-1]) or 1.0
-    telling = history[: 1 + int(np.log(_TELLING) / np.log(_DECAY))]
-    settled = telling[-min(10, len(telling))] - telling[-1] <= tol * unit
+    settled = history[-min(10, len(history))] - history[-1] <= tol * unit
     return Solution(best, np.array(history), settled, 0.0, stopped, unit=unit)

@@ -13,6 +13,7 @@ from declip.validation.coverage import name_some, warn_about_coverage, warn_noth
 from declip.validation.limits import (
     Limit,
     apply_limits,
+    check_no_limits,
     check_some_exact,
     limits_of_all_cells,
     resolve_limit,
@@ -24,7 +25,6 @@ from declip.validation.sizes import (
     check_quantiles,
     check_rank,
     check_same_shape,
-    check_splitting,
     free_memory,
 )
 from declip.validation.tables import backend_of, check_bounds, table_to_triplets
@@ -40,12 +40,12 @@ __all__ = [
     "check_choice",
     "check_logarithms",
     "check_memory",
+    "check_no_limits",
     "check_quantiles",
     "check_rank",
     "check_same_shape",
     "check_selection",
     "check_some_exact",
-    "check_splitting",
     "check_triplets",
     "free_memory",
     "limits_of_all_cells",

@@ -12,7 +12,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from declip.validation.cells import Triplets, axis_name, where
-from declip.validation.tables import as_table, stored_cells
+from declip.validation.tables import Table, as_table, stored_cells
 
 Side = Literal["ceiling", "floor"]
 Kind = Literal["table", "column", "row", "cell"]
@@ -83,6 +83,14 @@ def resolve_limit(limit: Any, cells: Triplets, side: Side) -> Limit:
     return resolved
 
 
+def check_no_limits(what: str, ceiling: Any = None, floor: Any = None, tol: float = 0.0) -> None:
+    """Refuse limits given beside data that have their own."""
+    given = {"ceiling": ceiling is not None, "floor": floor is not None, "tol": tol != 0}
+    if any(given.values()):
+        names = " and ".join(name for name, is_given in given.items() if is_given)
+        raise TypeError(f"{what} carries its own limits: leave out {names}.")
+
+
 def apply_limits(
     cells: Triplets, ceiling: Any = None, floor: Any = None, tol: float = 0.0
 ) -> tuple[NDArray[Any], NDArray[Any]]:
@@ -129,16 +137,17 @@ def limits_of_all_cells(
     shape: tuple[int, int],
     dtype: Any,
     col_labels: NDArray[Any] | None = None,
+    row_labels: NDArray[Any] | None = None,
 ) -> tuple[NDArray[Any], NDArray[Any]]:
     """Return floor and ceiling as arrays that broadcast to a table, unobserved cells included."""
-    everywhere = np.zeros(0, np.int32)
-    cells = Triplets(everywhere, everywhere, np.zeros(0, dtype), shape, None, col_labels)
+    none = np.zeros(0, np.int32)
+    cells = Triplets(none, none, np.zeros(0, dtype), shape, row_labels, col_labels)
     spread = {"table": (1, 1), "column": (1, -1), "row": (-1, 1)}
     found = []
     limits: list[tuple[Any, Side]] = [(floor, "floor"), (ceiling, "ceiling")]
     for limit, side in limits:
         if getattr(limit, "shape", ()) == shape and not sp.issparse(limit) and min(shape) > 1:
-            values = np.asarray(limit, dtype)  # one for each cell
+            values = _as_numbers(limit, cells, side).astype(dtype)  # one for each cell
         else:
             resolved = resolve_limit(limit, cells, side)
             if resolved.kind == "cell":
@@ -237,19 +246,41 @@ def _is_series(limit: Any) -> bool:
 
 def _as_numbers(limit: Any, cells: Triplets, side: Side) -> NDArray[Any]:
     if isinstance(nw.from_native(limit, eager_only=True, pass_through=True), nw.DataFrame):
-        table = as_table(limit, side)
-        labels, known = table.col_labels, cells.col_labels
-        if labels is not None and known is not None and list(labels) != list(known):
-            raise ValueError(
-                f"The columns of {side} must be those of the table, in the same order."
-            )
-        return table.values
+        return _aligned(as_table(limit, side), cells, side)
     if np.ma.is_masked(limit):
         limit = limit.astype(float).filled(np.nan)
     values = np.asarray(limit)
     if values.dtype.kind not in "iuf":
         raise TypeError(f"{side} must hold numbers; got {limit!r} ({values.dtype}).")
     return values
+
+
+def _aligned(limit: Table, cells: Triplets, side: Side) -> NDArray[Any]:
+    """Return the limits of a frame with its rows and columns in the order of the table."""
+    values = limit.values
+    if values.shape[0] == cells.shape[0]:
+        values = values[_order(limit.row_labels, cells.row_labels, "row", side)]
+    if values.shape[1] == cells.shape[1]:
+        values = values[:, _order(limit.col_labels, cells.col_labels, "column", side)]
+    return values
+
+
+def _order(
+    given: NDArray[Any] | None, known: NDArray[Any] | None, axis: str, side: Side
+) -> slice | list[int]:
+    if given is None or known is None or list(given) == list(known):
+        return slice(None)
+    position = {label: i for i, label in enumerate(given)}
+    for label in (*position, *known):
+        if label not in position or label not in set(known):
+            lacking = "the table" if label in position else f"{side}"
+            raise ValueError(
+                f"{lacking} has no {axis} {label!r}: the {axis}s of {side} must be those of the "
+                "table, in any order, or carry no labels."
+            )
+    if len(position) < len(given):
+        raise ValueError(f"{side} names a {axis} twice.")
+    return [position[label] for label in known]
 
 
 def _from_shape(values: NDArray[Any], cells: Triplets, side: Side) -> tuple[Kind, NDArray[Any]]:

@@ -15,6 +15,7 @@ from declip.lowrank import LowRank
 from declip.solvers.gibbs.chain import Chain, Model, expected_cells, row_design
 from declip.solvers.gibbs.priors import POOLED_DF, Gaussian, row_precision
 from declip.solvers.gibbs.units import Units
+from declip.svd import SVD, product_svd
 from declip.truncated import NoiseDistribution
 
 __all__ = ["Posterior", "Sample"]
@@ -22,6 +23,7 @@ __all__ = ["Posterior", "Sample"]
 _BLOCK = 2**22  # cells times samples that are looked at together
 _FIRST_SWEEPS, _MORE_SWEEPS = 10, 3  # of new rows, at the first sample and at each one after it
 _BISECTIONS = 40
+_SOME_SAMPLES = 10  # that stand for all where their factors are brought together
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,6 +110,33 @@ class Posterior:
             noise += (scale**2 - noise) / count
         variance = square / len(self.samples) + self.law.variance * noise
         return self.units.restore(mean, cols), np.sqrt(variance) * self.units.scale[cols]
+
+    def spread(
+        self, rows: NDArray[np.int32], cols: NDArray[np.int32], threads: int = 1
+    ) -> NDArray[np.float64]:
+        """Return the standard deviation of the low-rank matrix at single cells, without noise."""
+        mean, square = np.zeros(len(rows)), np.zeros(len(rows))
+        for count, (x, _) in enumerate(self._at(rows, cols, threads), 1):
+            step = x - mean
+            mean += step / count
+            square += step * (x - mean)
+        return np.sqrt(square / len(self.samples)) * self.units.scale[cols]
+
+    def low_rank(self) -> LowRank:
+        """Return a matrix of the rank of the samples that is nearest to the mean of some of them.
+
+        Row offsets, where there are any, go with units that all columns share.
+        """
+        some = [s.factors for s in self.samples[:: max(1, len(self.samples) // _SOME_SAMPLES)]]
+        scale, share = self.units.scale, 1 / len(some)
+        P, Q = np.hstack([F.P for F in some]), np.hstack([F.Q for F in some])
+        found = product_svd(P, share * scale[:, None] * Q)
+        k = self.model.rank
+        point = LowRank.from_svd(SVD(found.U[:, :k], found.S[:k], found.V[:, :k]))
+        b = share * scale[0] * sum(F.row_offset.astype(np.float64) for F in some)
+        c = share * scale * sum(F.col_offset.astype(np.float64) + F.mean for F in some)
+        A, B = np.column_stack([point.A, b]), np.column_stack([point.B, c + self.units.shift])
+        return LowRank(A, B, 0.0, True)
 
     def noise_scales(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return the mean noise scale of the rows, relative, and of the columns, in their units."""
