@@ -208,13 +208,16 @@ class CompletionEstimator(
         """Read, fit and keep the result; a fit that fails leaves the estimator as it was."""
         with self._opened(X, dense_result) as table:
             columns, treated = self._columns(X, table), self._check_fittable(table)
-            context = self._init_callback_context(max_subtasks=self._most_sweeps())
-            context.call_on_fit_task_begin(estimator=self, X=X, y=y)
-            reporter = _SweepReporter(self, context, X, y, columns)
-            fitted = columns | self._run(treated, reporter)
-            context.call_on_fit_task_end(
-                estimator=self, X=X, y=y, reconstruction_attributes=lambda: fitted
-            )
+            resume_point = self._resume_point(treated)
+            reporter = _SweepReporter(self, X, y, columns)
+            # BLAS works on small factors here; its threads would only spin beside ours.
+            with threadpool_limits(limits=1, user_api="blas"):
+                try:
+                    state = self._solve(treated, on_sweep=reporter, resume_point=resume_point)
+                except KeyboardInterrupt:
+                    state = reporter.kept()
+                fitted = columns | self._finished(treated, state)
+            reporter.end(state, fitted, resume_point)
         for name in [name for name in vars(self) if name.endswith("_")]:
             delattr(self, name)
         self.__dict__.update(fitted)
@@ -227,23 +230,6 @@ class CompletionEstimator(
         if dense_result:
             _check_dense(intervals, "fit_transform", _USE_FIT)
         yield intervals
-
-    def _run(self, table: Any, reporter: _SweepReporter) -> dict[str, Any]:
-        """Return the attributes of a fit: whole, or after Ctrl-C, if asked for, what there was."""
-        resume_point = self._resume_point(table)
-        # BLAS works on small factors here; its threads would only spin beside ours.
-        with threadpool_limits(limits=1, user_api="blas"):
-            try:
-                state = self._solve(table, on_sweep=reporter, resume_point=resume_point)
-            except KeyboardInterrupt:
-                fitted = self._finished(table, reporter.kept()) | {"converged_": False}
-            else:
-                fitted = self._finished(table, state)
-                resume_point.done()
-                if not state.converged and not state.stopped:
-                    warn_user(self._not_converged(state), ConvergenceWarning)
-        self._check_finite(fitted["objective_"], *(fitted.get(name, 0.0) for name in _FACTORS))
-        return fitted
 
     def _snapshot(self, state: Any) -> Any:
         """Return the state after a sweep as it will not change any more."""
@@ -496,19 +482,17 @@ def _check_dense(intervals: Intervals, what: str, remedy: str) -> None:
 
 
 class _SweepReporter:
-    """Tells the callbacks, and the terminal if verbose, of each sweep."""
+    """Tells the callbacks, and the terminal if verbose, of each sweep and of the end."""
 
     def __init__(
-        self,
-        estimator: CompletionEstimator[Any, Any],
-        context: Any,
-        X: Any,
-        y: Any,
-        columns: dict[str, Any],
+        self, estimator: CompletionEstimator[Any, Any], X: Any, y: Any, columns: dict[str, Any]
     ) -> None:
-        self.estimator, self.context, self.X, self.y = estimator, context, X, y
-        self.columns = columns
+        self.estimator, self.columns = estimator, columns
+        self.told = {"estimator": estimator, "X": X, "y": y}
         self.last: Any = None  # what to keep after Ctrl-C
+        self.interrupted = False
+        self.context = estimator._init_callback_context(max_subtasks=estimator._most_sweeps())
+        self.context.call_on_fit_task_begin(**self.told)
 
     def __call__(self, state: Any) -> bool:
         estimator = self.estimator
@@ -518,21 +502,30 @@ class _SweepReporter:
         if estimator.verbose and state.n_iter % estimator.verbose == 0:
             print(f"sweep {state.n_iter:4d}: objective {state.history[-1]:.8g}")
         task = self.context.subcontext(task_name="sweep")
-        task.call_on_fit_task_begin(estimator=estimator, X=self.X, y=self.y)
-        return task.call_on_fit_task_end(
-            estimator=estimator,
-            X=self.X,
-            y=self.y,
-            reconstruction_attributes=lambda: self.columns | estimator._fitted(state),
-        )
+        task.call_on_fit_task_begin(**self.told)
+        attributes = lambda: self.columns | estimator._fitted(state)  # noqa: E731
+        return task.call_on_fit_task_end(**self.told, reconstruction_attributes=attributes)
 
     def kept(self) -> Any:
         """Return what the last sweep left, or let Ctrl-C end the fit."""
         if self.last is None:
             raise
+        self.interrupted = True
         warn_user(
             f"{type(self.estimator).__name__} was interrupted after {self.last.n_iter} sweeps, and "
             "kept what it had.",
             ConvergenceWarning,
         )
         return replace(self.last, stopped=True)
+
+    def end(self, state: Any, fitted: dict[str, Any], resume_point: ResumePoint) -> None:
+        """Tell of the end of a fit that is sound, and warn if it had not settled."""
+        estimator = self.estimator
+        estimator._check_finite(fitted["objective_"], *(fitted.get(n, 0.0) for n in _FACTORS))
+        if self.interrupted:
+            fitted["converged_"] = False
+        else:
+            resume_point.done()
+        self.context.call_on_fit_task_end(**self.told, reconstruction_attributes=lambda: fitted)
+        if not state.converged and not state.stopped:
+            warn_user(estimator._not_converged(state), ConvergenceWarning)

@@ -427,6 +427,9 @@ class BayesCMC(CompletionEstimator[Run, Posterior]):
         check_memory(samples, np.float32, "BayesCMC", "transform fewer rows at a time.")
         return posterior.new_rows(intervals, seed, effective_n_jobs(self.n_jobs))
 
+    def _restored(self, intervals: Intervals, matrix: Posterior) -> NDArray:
+        return super()._restored(intervals, matrix).astype(intervals.dtype, copy=False)
+
     def _expected(
         self,
         matrix: Posterior,
