@@ -21,6 +21,7 @@ from benchmarks.shapes import CEILING, Ratings, ratings
 from declip.intervals import Intervals
 from declip.lowrank import LowRank
 from declip.objective import objective
+from declip.penalties import Ridge
 
 ALPHA = 5.0
 Factors = tuple[np.ndarray, np.ndarray] | None
@@ -167,7 +168,7 @@ def measure(name: str, shape: str, k: int, epochs: int) -> dict[str, Any]:
     if factors is not None:
         model = LowRank(*(np.ascontiguousarray(F, np.float32) for F in factors))
         cells = Intervals.from_triplets(*raw[:3], shape=raw.shape)
-        found["objective"] = objective(cells, model.balanced()[0], ALPHA)
+        found["objective"] = objective(cells, model.balanced()[0], Ridge(ALPHA))
     return {"name": name, "shape": shape, "k": k, "epochs": epochs, "ceiling": CEILING, **found}
 
 

@@ -14,9 +14,21 @@ from benchmarks.contenders import ALPHA, as_intervals, as_values, peak_mb, resid
 from benchmarks.runner import per_epoch, run, stopwatch
 from benchmarks.shapes import CEILING, SHAPES, make_ratings, ratings
 from declip import Intervals, TrCMC, kernels
+from declip.losses import Hinge
 from declip.lowrank import LowRank
 from declip.objective import largest_alpha, objective
-from declip.solvers import Limits, constant_model, minimise, start_model, subgradient_descent
+from declip.penalties import ClippedTraceNorm, Ridge, TraceNorm
+from declip.solvers import (
+    ClippedTraceProblem,
+    Limits,
+    Solution,
+    Stopping,
+    TableProblem,
+    constant_model,
+    minimise,
+    start_model,
+    subgradient_descent,
+)
 from declip.svd import shrink
 
 __all__ = ["STUDIES"]
@@ -59,13 +71,13 @@ def _path(data: Intervals, k: int, max_iter: int) -> list[tuple[float, float]]:
     path: list[tuple[float, float]] = []
     begin = time.process_time()
     start = start_model(data, k, False, "auto", np.random.default_rng(0))
-    minimise(
-        *(data, start, ALPHA),
-        max_iter=max_iter,
-        tol=0.0,
-        polish=False,
-        on_sweep=lambda s: path.append((time.process_time() - begin, float(s.history[-1]))),
-    )
+
+    def on_sweep(state: Solution) -> bool:
+        path.append((time.process_time() - begin, float(state.history[-1])))
+        return False
+
+    problem = TableProblem(data, start, Ridge(ALPHA))
+    minimise(problem, Hinge(), Stopping(max_iter, 0.0, on_sweep), polish=False)
     return path
 
 
@@ -87,7 +99,7 @@ def soft_impute(quick: bool) -> dict[str, Any]:
                             convergence_threshold=1e-5, verbose=False)  # fmt: skip
         filled = peer.fit_transform(X)
     low = LowRank.from_svd(shrink(filled, alpha))  # the low-rank matrix behind the filled table
-    goal = objective(data, low, alpha)
+    goal = objective(data, low, Ridge(alpha))
     with stopwatch() as ours:
         model = TrCMC(alpha=alpha, tol=1e-5, solver="factored").fit(data)
     return {
@@ -115,12 +127,13 @@ def _dtr_steps(data: Intervals, n: int) -> dict[str, Any]:
     """Return the seconds of each step from the paper's start."""
     ends = (np.array([[x]], data.dtype) for x in (-np.inf, CEILING))
     limits, times = Limits(*ends), [time.process_time()]
-    subgradient_descent(
-        *(data, constant_model(data, 1.0), limits, 60.0, 60.0),
-        max_rank=20,
-        max_iter=n,
-        on_sweep=lambda _: times.append(time.process_time()),
-    )
+
+    def on_sweep(_: Solution) -> bool:
+        times.append(time.process_time())
+        return False
+
+    problem = ClippedTraceProblem(data, TraceNorm(60.0), ClippedTraceNorm(60.0, limits), 20)
+    subgradient_descent(problem, constant_model(data, 1.0), Stopping(n, 1e-6, on_sweep))
     return {"seconds": np.diff(times).tolist(), "max_rank": 20}
 
 

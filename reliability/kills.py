@@ -92,9 +92,10 @@ def _fit(name, table, path, model, tell):
     checkpoint.PAUSE = checkpoint.SHARE = 0.0
     put = Checkpoint.put
 
-    def told(self, state):
-        put(self, state)
+    def told(self, state, last=False):
+        state = put(self, state, last)
         tell()
+        return state
 
     Checkpoint.put = told
     fit = _model(name).set_params(checkpoint=path).fit(table)

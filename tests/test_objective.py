@@ -4,13 +4,13 @@ import cvxpy as cp
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
+from tests.plain import certificate, gradient, minimise, objective, total_loss
 from tests.twin import cell_loss, random_bounds
 
 import declip.objective
 from declip import Intervals
+from declip.losses import Hinge, Tobit
 from declip.lowrank import LowRank
-from declip.objective import Penalised, certificate, gradient, objective, total_loss
-from declip.solvers import minimise
 
 SCALES = [pytest.param(0.0, id="hinge"), pytest.param(0.7, id="tobit")]
 BIAS = [pytest.param(False, id="factors"), pytest.param(True, id="offsets")]
@@ -67,12 +67,12 @@ def test_the_objective_of_treated_cells_is_that_of_their_values(clipped):
     assert table.n_censored == 0
 
 
-def test_penalised_adds_half_alpha_times_the_squared_norm():
-    assert Penalised(scale=0.0, n_exact=5)(2.0, 6.0) == 8.0
+def test_the_objective_of_the_hinge_is_loss_plus_penalty():
+    assert Hinge().objective(2.0, 6.0, n_exact=5) == 8.0
 
 
-def test_penalised_tobit_counts_exact_cells_by_their_density():
-    value = Penalised(scale=2.0, n_exact=5)(2.0, 6.0)
+def test_the_objective_of_tobit_counts_exact_cells_by_their_density():
+    value = Tobit(2.0).objective(2.0, 6.0, n_exact=5)
     assert_allclose(value, 8 / 4 + 5 * np.log(2 * np.sqrt(2 * np.pi)), rtol=1e-15)
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from declip.kernels import interval_loss
+from declip.losses import Hinge, Tobit
 
 ROOT = Path(__file__).parents[2]
 INK, GREY = "#222222", "#6b6b6b"
@@ -80,20 +80,20 @@ def loss() -> str:
     """The loss of a cell at the ceiling 5, by each treatment."""
     x = np.linspace(2.5, 8, 400)
     low = np.full_like(x, 5.0)
-    hinge = interval_loss(x, low, np.full_like(x, np.inf)).value
+    hinge = Hinge().cells(x, low, np.full_like(x, np.inf)).value
     with drawing(7.2, 3.1) as figure:
         axes = figure.subplots(1, 2, width_ratios=(1, 1))
         axes[0].plot(x, 0.5 * (x - 5) ** 2, color=GREY, ls="--", label="value: at face value")
         axes[0].plot(x, hinge, color=BLUE, lw=2, label="hinge")
         for scale, shade in ((0.5, 1.0), (1.0, 0.55)):
-            tobit = interval_loss(x, low, np.full_like(x, np.inf), scale=scale).value
+            tobit = Tobit(scale).cells(x, low, np.full_like(x, np.inf)).value
             axes[0].plot(x, tobit, color=ORANGE, alpha=shade, label=f"tobit, noise {scale:g}")
         axes[0].axvline(5, color="0.8", lw=1, zorder=0)
         axes[0].set(ylim=(-0.1, 3.2), xlabel="prediction", title="Loss of a cell at the ceiling 5")
         axes[1].plot(x, np.maximum(x, 5), color=BLUE, lw=2)
         for scale, shade in ((0.5, 1.0), (1.0, 0.55)):
-            found = interval_loss(x, low, np.full_like(x, np.inf), scale=scale)
-            axes[1].plot(x, x - found.gradient, color=ORANGE, alpha=shade)
+            restored = Tobit(scale).expected(x, low, np.full_like(x, np.inf))
+            axes[1].plot(x, restored, color=ORANGE, alpha=shade)
         axes[1].axhline(5, color="0.8", lw=1, zorder=0)
         axes[1].set(ylim=(4.5, 8), xlabel="prediction", title="Value that the cell is restored to")
         figure.legend(loc="outside lower center", ncols=4, fontsize=8.5)

@@ -18,7 +18,15 @@ from scipy.sparse import csr_array
 
 from declip import FroCMC, Intervals, TrCMC
 from declip.lowrank import LowRank
-from declip.solvers import Limits, Solution, constant_model, subgradient_descent
+from declip.penalties import ClippedTraceNorm, TraceNorm
+from declip.solvers import (
+    ClippedTraceProblem,
+    Limits,
+    Solution,
+    Stopping,
+    constant_model,
+    subgradient_descent,
+)
 from declip.svd import operator_norm
 
 SEEDS = range(5)
@@ -117,12 +125,10 @@ def dtr(task: Task, clipped: str, grid: dict[str, Any], score: Any, seed: int) -
             since_best = len(scores) - 1 - int(np.argmax(scores)) if scores else 0  # noqa: B023
             return state.n_iter >= max(grid["stops"]) or since_best >= grid["patience"]
 
-        subgradient_descent(
-            *(cells, constant_model(cells, 1.0), limits, alpha, alpha_clipped),
-            first_step=grid["first_step"],
-            max_rank=grid["max_rank"],
-            on_sweep=keep,
-        )
+        penalties = TraceNorm(alpha), ClippedTraceNorm(alpha_clipped, limits)
+        problem = ClippedTraceProblem(cells, *penalties, grid["max_rank"])
+        start, stopping = constant_model(cells, 1.0), Stopping(1000, 1e-6, keep)
+        subgradient_descent(problem, start, stopping, grid["first_step"])
         yield from stops
 
 

@@ -24,6 +24,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
+from declip.losses import CLIPPED_MODES
 from declip.validation import (
     Triplets,
     apply_limits,
@@ -34,9 +35,7 @@ from declip.validation import (
     table_to_triplets,
 )
 
-__all__ = ["CLIPPED_MODES", "Cells", "Intervals", "as_intervals"]
-
-CLIPPED_MODES = ("hinge", "tobit", "value", "missing")
+__all__ = ["Cells", "Intervals", "as_intervals", "face_value"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -329,10 +328,11 @@ class Intervals:
         The face value of a cell is its finite end, or the middle of a range.
         """
         if clipped not in CLIPPED_MODES:
-            raise ValueError(f"clipped must be one of {CLIPPED_MODES}, got {clipped!r}")
-        if clipped in ("hinge", "tobit") or self.n_censored == 0:
+            raise ValueError(f"clipped must be one of {tuple(CLIPPED_MODES)}, got {clipped!r}")
+        become = CLIPPED_MODES[clipped].cells
+        if become == "kept" or self.n_censored == 0:
             return self
-        if clipped == "missing":
+        if become == "left out":
             return self.keep(np.ones(self.n_exact, bool), np.zeros(self.n_censored, bool))
         _, _, lower, upper = self.triplets()
         values = face_value(lower, upper)

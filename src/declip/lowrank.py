@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from declip import kernels
 from declip.svd import SVD, balancing_maps
 
-__all__ = ["LowRank"]
+__all__ = ["LowRank", "squared_norm"]
 
 _STRIP = 4096  # rows widened to double precision at a time
 
@@ -111,6 +111,13 @@ class LowRank:
         design[:, -1] = 1
         return design, self.B[:, -1] + self.B.dtype.type(self.mean)
 
+    def row_problem(
+        self, side: kernels.Side, loss: kernels.Loss, ridge: NDArray | None = None
+    ) -> kernels.RowProblem:
+        """Return the problem of the rows, of which ``side`` holds the cells, at these columns."""
+        design, offset = self.design()
+        return kernels.RowProblem(side, design, offset, loss, ridge)
+
     def balanced(self) -> tuple[LowRank, NDArray, tuple[NDArray, NDArray]]:
         """Return the same X with P = U sqrt(S) and Q = V sqrt(S), with S and the maps used.
 
@@ -131,7 +138,7 @@ class LowRank:
         return self.shifted(shifts), shifts
 
     def shifted(self, shifts: tuple[float, float]) -> LowRank:
-        """Return the same X with so much moved from the offsets of rows and columns to the mean."""
+        """Return the same X with these amounts moved from row and column offsets to the mean."""
         if not self.bias:
             return self
         A, B = self.A.copy(), self.B.copy()
@@ -139,9 +146,17 @@ class LowRank:
         B[:, -1] -= B.dtype.type(shifts[1])
         return replace(self, A=A, B=B, mean=self.mean + sum(shifts))
 
+    def gather(self) -> LowRank:
+        """Return the matrix itself: it is in one place."""
+        return self
+
+    def singular_values(self) -> NDArray[np.float64]:
+        """Return the singular values of P Q^T, largest first."""
+        return balancing_maps(self.P, self.Q)[0]
+
     def trace_norm(self) -> float:
         """Return the sum of the singular values of P Q^T."""
-        return float(balancing_maps(self.P, self.Q)[0].sum())
+        return float(self.singular_values().sum())
 
     def mapped(self, M: NDArray, N: NDArray) -> LowRank:
         """Return the matrix with factors P M and Q N."""
@@ -159,16 +174,9 @@ class LowRank:
         """Return the same matrix with factors of another floating type."""
         return replace(self, A=self.A.astype(dtype), B=self.B.astype(dtype))
 
-    def penalty(self, alpha: float, alpha_bias: float | None = None) -> float:
-        """Return alpha / 2 (|P|^2 + |Q|^2) + alpha_bias / 2 (|b|^2 + |c|^2)."""
-        strength = alpha if alpha_bias is None else alpha_bias
-        # Offsets are in the unit of the data, factors in its root: neither may drown the other.
-        offsets = _square(self.row_offset) + _square(self.col_offset)
-        return 0.5 * (alpha * (_square(self.P) + _square(self.Q)) + strength * offsets)
-
     def squared_norm(self) -> float:
         """Return |A|^2 + |B|^2, offsets included."""
-        return _square(self.A) + _square(self.B)
+        return squared_norm(self.A) + squared_norm(self.B)
 
     def predict(
         self, rows: NDArray[np.int32], cols: NDArray[np.int32], threads: int = 1
@@ -194,7 +202,8 @@ class LowRank:
         return x
 
 
-def _square(F: NDArray) -> float:
+def squared_norm(F: NDArray) -> float:
+    """Return |F|^2, summed in double precision."""
     strips = (F[i : i + _STRIP].astype(np.float64) for i in range(0, len(F), _STRIP))
     return sum(float(np.vdot(strip, strip)) for strip in strips)
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.metrics import average_precision_score, f1_score, roc_auc_score
 
-from declip import kernels
+from declip.losses import Hinge
 
 __all__ = [
     "at_ceiling_auc",
@@ -117,8 +117,8 @@ def interval_rmse(lower: ArrayLike, upper: ArrayLike, y_pred: ArrayLike) -> floa
     if estimate.size == 0:
         return np.nan
     # The loss of a cell is half the squared distance.
-    cells = (x.ravel() for x in (estimate, low, high))
-    return float(np.sqrt(2 * kernels.interval_loss(*cells).value.mean()))
+    loss = Hinge().cells(estimate.ravel(), low.ravel(), high.ravel()).value
+    return float(np.sqrt(2 * loss.mean()))
 
 
 def at_ceiling_f1(

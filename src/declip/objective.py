@@ -1,6 +1,6 @@
 r"""The full objective, in one place, and the certificate of its optimum.
 
-For the interval loss f (see `declip.kernels.interval_loss`) the factor model minimises
+For the interval loss f (see `declip.losses`) the factor model minimises
 
 .. math:: F(P, Q) = f(P Q^T) + \frac{\alpha}{2} (|P|^2 + |Q|^2),
 
@@ -22,14 +22,14 @@ from scipy import sparse
 
 from declip import kernels
 from declip.intervals import Cells, Intervals
-from declip.kernels import interval_loss, residuals
+from declip.losses import Hinge, Loss
 from declip.lowrank import LowRank
+from declip.penalties import Ridge, TraceNorm
 from declip.svd import SparsePlusLowRank, fits_dense, operator_norm
 
 __all__ = [
     "Certificate",
     "Gradient",
-    "Penalised",
     "certificate",
     "gradient",
     "largest_alpha",
@@ -39,50 +39,25 @@ __all__ = [
 
 _MANY_FACTORS = 100  # from this rank on X as a whole is made sooner than most of its cells
 _MOSTLY_OBSERVED = 0.5  # share of observed cells from which they are most
-
-
-@dataclass(frozen=True)
-class Penalised:
-    """How a loss and a penalty make an objective.
-
-    Attributes
-    ----------
-    scale : float
-        0 for the hinge, the noise scale for Tobit.
-    n_exact : int
-        Number of exact cells.
-    """
-
-    scale: float
-    n_exact: int
-
-    def __call__(self, loss: float, penalty: float) -> float:
-        """Return the objective from the loss of the cells and the penalty."""
-        value = loss + penalty
-        if self.scale == 0:
-            return value
-        return value / self.scale**2 + self.n_exact * np.log(np.sqrt(2 * np.pi) * self.scale)
+_HINGE = Hinge()
 
 
 def objective(
-    intervals: Intervals,
-    model: LowRank,
-    alpha: float,
-    scale: float = 0.0,
-    alpha_bias: float | None = None,
+    intervals: Intervals, model: LowRank, penalty: Ridge, loss: Loss = _HINGE, threads: int = 1
 ) -> float:
-    """Return the objective of the factor model; offsets are penalised by alpha unless told."""
-    loss = total_loss(intervals, model, scale)
-    return Penalised(scale, intervals.n_exact)(loss, model.penalty(alpha, alpha_bias))
+    """Return the objective of the factor model."""
+    cells = total_loss(intervals, model, loss, threads)
+    return loss.objective(cells, penalty.value(model), intervals.n_exact)
 
 
-def total_loss(intervals: Intervals, model: LowRank, scale: float = 0.0, threads: int = 1) -> float:
+def total_loss(
+    intervals: Intervals, model: LowRank, loss: Loss = _HINGE, threads: int = 1
+) -> float:
     """Return the loss of all observed cells."""
-    if _all_at_once(intervals, model):
-        return _residuals_at_once(intervals.by_row, model, scale, threads)[0]
-    design, offset = model.design()
     side = intervals.by_row
-    return kernels.total_loss(side, model.A, design, offset, scale=scale, threads=threads)
+    if _all_at_once(intervals, model):
+        return _residuals_at_once(side, model, loss, threads)[0]
+    return kernels.total_loss(model.row_problem(side, loss), model.A, threads=threads)
 
 
 class Gradient(NamedTuple):
@@ -105,28 +80,25 @@ class Gradient(NamedTuple):
 def gradient(
     intervals: Intervals,
     model: LowRank,
-    scale: float = 0.0,
+    loss: Loss = _HINGE,
     threads: int = 1,
     dtype: Any = np.float64,
 ) -> Gradient:
     """Return the loss and its gradient with respect to X, the latter as numbers of ``dtype``."""
     side, shape = intervals.by_row, intervals.shape
     if _all_at_once(intervals, model):
-        loss, exact, censored = _residuals_at_once(side, model, scale, threads)
+        total, exact, censored = _residuals_at_once(side, model, loss, threads)
     else:
-        design, offset = model.design()
-        loss, exact, censored = residuals(
-            side, model.A, design, offset, scale=scale, threads=threads
-        )
+        rows = model.row_problem(side, loss)
+        total, exact, censored = kernels.residuals(rows, model.A, threads=threads)
+
+    def as_matrix(data: NDArray, idx: NDArray, ptr: NDArray) -> sparse.csr_array:
+        return sparse.csr_array((data.astype(dtype, copy=False), idx, _narrow(ptr)), shape=shape)
+
     return Gradient(
-        loss,
-        *(
-            sparse.csr_array((data.astype(dtype, copy=False), idx, _narrow(ptr)), shape=shape)
-            for data, idx, ptr in (
-                (exact, side.exact_idx, side.exact_ptr),
-                (censored, side.censored_idx, side.censored_ptr),
-            )
-        ),
+        total,
+        as_matrix(exact, side.exact_idx, side.exact_ptr),
+        as_matrix(censored, side.censored_idx, side.censored_ptr),
     )
 
 
@@ -139,14 +111,14 @@ def _all_at_once(intervals: Intervals, model: LowRank) -> bool:
 
 
 def _residuals_at_once(
-    side: Cells, model: LowRank, scale: float, threads: int
+    side: Cells, model: LowRank, loss: Loss, threads: int
 ) -> tuple[float, NDArray, NDArray]:
     """Return what `declip.kernels.residuals` does, from X as a whole."""
     X = model.block()
     exact = X[side.exact_rows(), side.exact_idx] - side.value
     x = X[side.censored_rows(), side.censored_idx]
-    loss, censored, _ = interval_loss(x, side.lower, side.upper, scale=scale, threads=threads)
-    return 0.5 * _dot(exact, exact) + float(loss.sum()), exact, censored.astype(X.dtype, copy=False)
+    value, slope, _ = loss.cells(x, side.lower, side.upper, threads)
+    return 0.5 * _dot(exact, exact) + float(value.sum()), exact, slope.astype(X.dtype, copy=False)
 
 
 def _narrow(ptr: NDArray[np.int64]) -> NDArray:
@@ -176,66 +148,56 @@ class Certificate:
 def certificate(
     intervals: Intervals,
     model: LowRank,
-    alpha: float,
-    scale: float = 0.0,
+    penalty: Ridge,
+    loss: Loss = _HINGE,
     trace_norm: float | None = None,
     threads: int = 1,
-    alpha_bias: float | None = None,
 ) -> Certificate:
-    """Certify a model against the convex problem of the same alpha, mean and noise scale.
+    """Certify a model against the convex problem of the same penalty, mean and noise scale.
 
     The dual point is Y = min(1, alpha / |G|_op) G for the gradient G of the loss; the gap is
     F(X) + f*(Y) - mean sum(Y) + (|Y 1|^2 + |Y^T 1|^2) / (2 alpha_bias), the last term only with
     offsets.
     """
-    G = gradient(intervals, model, scale, threads, intervals.dtype)
+    G = gradient(intervals, model, loss, threads, intervals.dtype)
     if trace_norm is None:
         trace_norm = model.trace_norm()
-    norm = operator_norm(G.operator())
+    alpha, norm = penalty.alpha, operator_norm(G.operator())
     shrink = 1.0 if norm <= alpha else alpha / norm
     offsets = sum(float(o @ o) for o in (model.row_offset, model.col_offset))
-    strength = alpha if alpha_bias is None else alpha_bias
-    primal = G.loss + alpha * trace_norm + 0.5 * strength * offsets
-    dual = _conjugate(intervals, model, G, shrink, scale) - model.mean * shrink * (
-        sum(float(S.data.sum(dtype=np.float64)) for S in (G.exact, G.censored))
-    )
+    # |P|^2 + |Q|^2 of balanced factors is twice the trace norm
+    primal = G.loss + penalty.of_squares(2 * trace_norm, offsets)
+    total = sum(float(S.data.sum(dtype=np.float64)) for S in (G.exact, G.censored))
+    dual = _conjugate(intervals, model, G, shrink, loss) - model.mean * shrink * total
     if model.bias:
         sums = [sum(S.sum(axis=a, dtype=np.float64) for S in (G.exact, G.censored)) for a in (0, 1)]
-        squares = shrink**2 * sum(float(s @ s) for s in sums)
-        dual += 0.0 if squares == 0 else squares / (2 * strength) if strength > 0 else np.inf
-    ratio = norm / alpha if alpha > 0 else np.inf if norm > 0 else 0.0
-    return Certificate(primal, max(primal + dual, 0.0), ratio)
+        dual += _over(shrink**2 * sum(float(s @ s) for s in sums), 2 * penalty.on_offsets)
+    return Certificate(primal, max(primal + dual, 0.0), _over(norm, alpha))
 
 
-def largest_alpha(intervals: Intervals, scale: float = 0.0) -> float:
-    """Return the alpha from which the best X is 0: the norm of the gradient at X = 0."""
+def _over(above: float, below: float) -> float:
+    """Return above / below, where 0 / 0 is 0."""
+    return above / below if below > 0 else np.inf if above > 0 else 0.0
+
+
+def largest_alpha(intervals: Intervals, loss: Loss = _HINGE) -> float:
+    """Return the alpha from which the best X is 0."""
     zero = LowRank.zero(intervals.shape, intervals.dtype)
-    return operator_norm(gradient(intervals, zero, scale).operator())
+    return TraceNorm.largest(gradient(intervals, zero, loss).operator())
 
 
 def _conjugate(
-    intervals: Intervals, model: LowRank, G: Gradient, shrink: float, scale: float
+    intervals: Intervals, model: LowRank, G: Gradient, shrink: float, loss: Loss
 ) -> float:
-    """Return f*(shrink * G), the sum over cells of sup over x of x y - loss(x), or more (Tobit)."""
+    """Return f*(shrink * G), the sum over cells of sup over x of x y - loss(x), or more."""
     side = intervals.by_row
     y = G.exact.data
     value = shrink * _dot(y, side.value) + 0.5 * shrink**2 * _dot(y, y)
     if intervals.n_censored == 0:
         return value
-    y = shrink * G.censored.data.astype(np.float64)
-    if scale == 0:
-        # The support function of the interval: the infinite end never has a weight.
-        end = np.where(y > 0, side.upper, np.where(y < 0, side.lower, 0.0)).astype(np.float64)
-        return value + float(y @ end + 0.5 * y @ y)
-    # f* is convex: f*(t y) <= t f*(y) + (1 - t) f*(0), and f*(loss'(x)) = x loss'(x) - loss(x).
     x = model.predict(side.censored_rows(), side.censored_idx).astype(np.float64)
-    at_gradient = (
-        x @ G.censored.data - interval_loss(x, side.lower, side.upper, scale=scale).value.sum()
-    )
-    ranged = np.isfinite(side.lower) & np.isfinite(side.upper)
-    low, high = side.lower[ranged], side.upper[ranged]
-    least = interval_loss(0.5 * (low + high), low, high, scale=scale).value.sum()
-    return value + float(shrink * at_gradient - (1 - shrink) * least)
+    slope = G.censored.data.astype(np.float64)
+    return value + loss.conjugate(x, slope, shrink, side.lower, side.upper)
 
 
 def _dot(x: NDArray, y: NDArray, step: int = 1 << 20) -> float:

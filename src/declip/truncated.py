@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from declip.kernels import interval_loss, truncated_normals
+from declip.kernels import truncated_normals
+from declip.losses import Tobit
 
 __all__ = ["NoiseDistribution", "log_mass", "moments", "quantile"]
 
@@ -32,7 +33,7 @@ def moments(a: NDArray, b: NDArray) -> tuple[NDArray[np.float64], NDArray[np.flo
     array([0.6366, 0.3634])
     """
     # the Tobit loss at 0: its gradient is minus the mean, its curvature 1 minus the variance
-    loss = interval_loss(np.zeros(a.size), a.ravel(), b.ravel(), scale=1.0)
+    loss = Tobit(1.0).cells(np.zeros(a.size), a.ravel(), b.ravel())
     return -loss.gradient.reshape(a.shape), 1 - loss.curvature.reshape(a.shape)
 
 

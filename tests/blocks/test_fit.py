@@ -8,16 +8,16 @@ from itertools import pairwise
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from tests.plain import minimise, objective
 from tests.twin import random_bounds
 
-from declip import FroCMC, Intervals, prepare_blocks
-from declip.blocks import DamagedBlockError
+from declip import FroCMC, Intervals, blocks, prepare_blocks
+from declip.blocks import BlockProblem, DamagedBlockError, Here, ObjectiveTerms
 from declip.blocks.checkpoint import Checkpoint
-from declip.blocks.descent import minimise_blocks, shard_spans
-from declip.blocks.parts import ObjectiveTerms
-from declip.blocks.running import Here, fold, tree
-from declip.objective import objective
-from declip.solvers import minimise, start_model, start_scale
+from declip.blocks.problem import shard_spans
+from declip.blocks.running import fold, tree
+from declip.penalties import Ridge
+from declip.solvers import Stopping, start_model, start_scale
 
 MODES = ["hinge", "tobit", "value", "missing"]
 BIAS = [pytest.param(False, id="factors"), pytest.param(True, id="offsets")]
@@ -31,10 +31,26 @@ def ratings(seed=0, shape=(80, 30), k=3, ceiling=2.0):
     return Intervals.from_table(np.minimum(X, ceiling), ceiling=ceiling)
 
 
-def fit_blocks(table, *, clipped="hinge", bias=False, alpha=2.0, alpha_bias=None, k=3, **how):
-    terms = ObjectiveTerms(alpha, alpha_bias, bias, clipped)
-    how = {"max_iter": 3000, "tol": 1e-10} | how
-    return minimise_blocks(table, terms, k, np.random.default_rng(1), Here(), **how)
+def fit_blocks(
+    table,
+    *,
+    clipped="hinge",
+    bias=False,
+    alpha=2.0,
+    alpha_bias=None,
+    k=3,
+    threads=1,
+    runner=None,
+    **stopping,
+):
+    terms = ObjectiveTerms(Ridge(alpha, alpha_bias), bias, clipped, threads)
+    seed = np.random.default_rng(1).bit_generator.state
+    problem = BlockProblem(table, runner or Here(), k, terms, seed)
+    return blocks.fit_blocks(problem, Stopping(**{"max_iter": 3000, "tol": 1e-10} | stopping))
+
+
+def checkpoint(folder, fit=None, every=5):
+    return Checkpoint(folder, fit or {}, Here(), every)
 
 
 def fit_memory(cells, *, clipped="hinge", bias=False, alpha=2.0, alpha_bias=None, k=3, **how):
@@ -64,8 +80,7 @@ def test_the_last_objective_is_that_of_the_model(tmp_path, bias, clipped):
     cells = ratings()
     table = prepare_blocks(cells, tmp_path, n_blocks=3)
     fit = fit_blocks(table, clipped=clipped, bias=bias, max_iter=7)
-    model = fit.model(table, fit.rows)
-    found = objective(cells.treat(clipped), model, 2.0, fit.terms.scale)
+    found = objective(cells.treat(clipped), fit.model, 2.0, fit.scale)
     assert_allclose(fit.history[-1], found, rtol=1e-11)
 
 
@@ -99,9 +114,9 @@ def test_high_rank_in_single_precision_ends_where_a_fit_in_memory_does(tmp_path,
 def test_shards_change_no_bit(tmp_path, monkeypatch):
     table = prepare_blocks(ratings(), tmp_path, n_blocks=3)
     whole = fit_blocks(table, max_iter=6)
-    monkeypatch.setattr("declip.blocks.descent._SHARD_BYTES", 1000)
+    monkeypatch.setattr("declip.blocks.problem._SHARD_BYTES", 1000)
     cut = fit_blocks(table, max_iter=6)
-    assert len(cut.columns) > 3
+    assert len(cut.factors.point.columns) > 3
     assert_array_equal(cut.history[0], whole.history[0])
     # Roots for balancing are put together from shards, and so are rounded otherwise.
     assert_allclose(cut.history, whole.history, rtol=1e-12)
@@ -109,23 +124,15 @@ def test_shards_change_no_bit(tmp_path, monkeypatch):
 
 def test_threads_change_no_bit(tmp_path):
     table = prepare_blocks(ratings(), tmp_path, n_blocks=2)
-    one, three = (
-        minimise_blocks(
-            *(table, ObjectiveTerms(2.0, None, False, "hinge", threads=threads), 3),
-            *(np.random.default_rng(1), Here()),
-            max_iter=5,
-        )
-        for threads in (1, 3)
-    )
+    one, three = (fit_blocks(table, threads=threads, max_iter=5) for threads in (1, 3))
     assert_array_equal(one.history, three.history)
-    for a, b in zip(one.rows, three.rows, strict=True):
-        assert_array_equal(a.now, b.now)
+    assert_array_equal(one.model.A, three.model.A)
 
 
 def test_empty_rows_and_columns_are_zero(tmp_path):
     X = np.array([[1.0, 2, np.nan], [np.nan] * 3, [3, 4, np.nan], [2, 1, np.nan]])
     table = prepare_blocks(X, tmp_path, n_blocks=2)
-    model = fit_blocks(table, k=1, alpha=0.1).model(table, fit_blocks(table, k=1, alpha=0.1).rows)
+    model = fit_blocks(table, k=1, alpha=0.1).model
     assert_array_equal(model.A[1], [0.0])
     assert_array_equal(model.B[2], [0.0])
 
@@ -185,13 +192,11 @@ def test_a_fold_holds_few_leaves():
 @pytest.mark.parametrize("size", [1, 2, 3])
 def test_places_of_blocks_change_no_bit(tmp_path, size):
     table = prepare_blocks(ratings(), tmp_path, n_blocks=5)
-    terms = ObjectiveTerms(2.0, None, True, "hinge")
     fits = [
-        minimise_blocks(table, terms, 3, np.random.default_rng(1), runner, max_iter=4)
-        for runner in (Here(), Apart(size))
+        fit_blocks(table, bias=True, runner=runner, max_iter=4) for runner in (Here(), Apart(size))
     ]
     assert_array_equal(fits[0].history, fits[1].history)
-    assert_array_equal(fits[0].columns[0].now, fits[1].columns[0].now)
+    assert_array_equal(fits[0].factors.columns(), fits[1].factors.columns())
 
 
 def test_shards_cover_the_columns():
@@ -222,29 +227,28 @@ def kill_after(sweeps):
 def test_a_fit_that_was_killed_resumes_to_the_same_bits(tmp_path, clipped, sweep):
     table = prepare_blocks(ratings(), tmp_path / "blocks", n_blocks=3)
     how = {"clipped": clipped, "bias": True, "max_iter": 15}
-    whole = fit_blocks(table, **how, checkpoint=Checkpoint(tmp_path / "a", {}, 4))
+    whole = fit_blocks(table, **how, resume_point=checkpoint(tmp_path / "a", {}, 4))
     with pytest.raises(Killed):
         fit_blocks(
-            table, **how, on_sweep=kill_after(sweep), checkpoint=Checkpoint(tmp_path / "b", {}, 4)
+            table, **how, on_sweep=kill_after(sweep), resume_point=checkpoint(tmp_path / "b", {}, 4)
         )
     seen = []
     resumed = fit_blocks(
         table,
         **how,
         on_sweep=lambda p: seen.append(p.n_iter),
-        checkpoint=Checkpoint(tmp_path / "b", {}, 4),
+        resume_point=checkpoint(tmp_path / "b", {}, 4),
     )
     assert seen[0] == sweep // 4 * 4 + 1
     assert_array_equal(resumed.history, whole.history)
-    for side in ("rows", "columns"):
-        for a, b in zip(getattr(resumed, side), getattr(whole, side), strict=True):
-            assert_array_equal(a.now, b.now)
+    assert_array_equal(resumed.model.A, whole.model.A)
+    assert_array_equal(resumed.model.B, whole.model.B)
 
 
 def test_checkpoints_change_no_bit(tmp_path):
     table = prepare_blocks(ratings(), tmp_path / "blocks", n_blocks=3)
     without = fit_blocks(table, max_iter=9)
-    kept = fit_blocks(table, max_iter=9, checkpoint=Checkpoint(tmp_path / "a", {}, 2))
+    kept = fit_blocks(table, max_iter=9, resume_point=checkpoint(tmp_path / "a", {}, 2))
     assert_array_equal(without.history, kept.history)
     assert [f.name for f in sorted((tmp_path / "a").iterdir())] == [
         "checkpoint.json",
@@ -254,20 +258,20 @@ def test_checkpoints_change_no_bit(tmp_path):
 
 def test_the_state_of_another_fit_is_refused(tmp_path):
     table = prepare_blocks(ratings(), tmp_path / "blocks", n_blocks=2)
-    fit_blocks(table, max_iter=2, checkpoint=Checkpoint(tmp_path / "a", {"alpha": 1.0}))
+    fit_blocks(table, max_iter=2, resume_point=checkpoint(tmp_path / "a", {"alpha": 1.0}))
     with pytest.raises(ValueError, match=r"another fit: alpha was 1\.0 and is 2\.0"):
-        fit_blocks(table, max_iter=2, checkpoint=Checkpoint(tmp_path / "a", {"alpha": 2.0}))
+        fit_blocks(table, max_iter=2, resume_point=checkpoint(tmp_path / "a", {"alpha": 2.0}))
 
 
 def test_a_damaged_checkpoint_is_named(tmp_path):
     table = prepare_blocks(ratings(), tmp_path / "blocks", n_blocks=2)
-    fit_blocks(table, max_iter=2, checkpoint=Checkpoint(tmp_path / "a", {}))
+    fit_blocks(table, max_iter=2, resume_point=checkpoint(tmp_path / "a", {}))
     path = next((tmp_path / "a").glob("*/rows-00001.npy"))
     data = bytearray(path.read_bytes())
     data[-1] ^= 1
     path.write_bytes(data)
     with pytest.raises(DamagedBlockError, match=r"rows-00001\.npy is damaged"):
-        fit_blocks(table, max_iter=3, checkpoint=Checkpoint(tmp_path / "a", {}))
+        fit_blocks(table, max_iter=3, resume_point=checkpoint(tmp_path / "a", {}))
 
 
 # The estimator.

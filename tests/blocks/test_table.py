@@ -12,6 +12,7 @@ from declip import BlockTable, Intervals, prepare_blocks
 from declip.blocks import DamagedBlockError
 from declip.blocks.summary import Summary
 from declip.blocks.writing import block_edges
+from declip.solvers.start import start_level
 
 NAMES = ("exact_ptr", "exact_idx", "value", "censored_ptr", "censored_idx", "lower", "upper")
 SHAPES = [pytest.param((40, 9), id="tall"), pytest.param((9, 40), id="wide")]
@@ -285,7 +286,8 @@ def test_the_summary_of_parts_is_that_of_the_whole(clipped):
 def test_the_level_lies_beyond_the_median_of_the_limits(n):
     limits = np.random.default_rng(0).standard_normal((n, 1))
     cells = Intervals.from_bounds(limits, np.full((n, 1), np.inf))
-    level = Summary.of(cells.by_row).level("hinge", 0.0, 0.25)
+    limits_of_cells = Summary.of(cells.by_row).typical_limits("hinge")
+    level = start_level(limits_of_cells, mean=0.0, spread=0.25)
     # More than 1024 limits are kept as so many quantiles.
     tolerance = 1e-12 if n <= 1024 else 3e-3
     np.testing.assert_allclose(level, np.median(limits) + 0.25, atol=tolerance)

@@ -11,6 +11,7 @@ from time import monotonic
 import numpy as np
 import tests.kernels.another_build  # noqa: F401
 from numpy.testing import assert_array_equal
+from tests.plain import interval_loss, residuals, update_rows
 
 from declip import Intervals, kernels
 
@@ -76,8 +77,8 @@ def check_sweep(rng, table, size):
     for side, own, other in ((table.by_row, P, Q), (table.by_col, Q, P)):
         offset = (size * rng.normal(size=len(other)) * (rng.random() < 0.5)).astype(own.dtype)
         after, again = own.copy(), own.copy()
-        loss = kernels.update_rows(side, after, other, offset, ridge, **how)
-        assert loss == kernels.update_rows(side, again, other, offset, ridge, **how, threads=3)
+        loss = update_rows(side, after, other, offset, ridge, **how)
+        assert loss == update_rows(side, again, other, offset, ridge, **how, threads=3)
         assert_array_equal(after, again)
         assert np.isfinite(after).all()
         values = [_objective(side, F, other, offset, alpha, scale) for F in (own, after)]
@@ -86,7 +87,7 @@ def check_sweep(rng, table, size):
 
 
 def _objective(side, own, other, offset, alpha, scale):
-    loss, exact, censored = kernels.residuals(side, own, other, offset, scale=scale, threads=2)
+    loss, exact, censored = residuals(side, own, other, offset, scale=scale, threads=2)
     assert np.isfinite(exact).all()
     assert np.isfinite(censored).all()
     return loss + 0.5 * alpha * float(np.sum(own.astype(np.float64) ** 2))
@@ -114,7 +115,7 @@ def check_loss(rng, table, size):
     lower, upper = lower[censored], upper[censored]
     x = 3 * size * rng.normal(size=len(lower))
     scale = float(rng.choice([0.0, size * 10.0 ** rng.uniform(-6, 6)]))
-    value, gradient, curvature = kernels.interval_loss(x, lower, upper, scale=scale, threads=2)
+    value, gradient, curvature = interval_loss(x, lower, upper, scale=scale, threads=2)
     assert np.isfinite(value).all()
     assert np.isfinite(gradient).all()
     assert ((curvature >= 0) & (curvature <= 1)).all()

@@ -5,9 +5,8 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import log_ndtr
 from scipy.stats import norm, truncnorm
+from tests.plain import interval_loss
 from tests.twin import cell_loss
-
-from declip.kernels import interval_loss
 
 INF = np.inf
 EPS = np.finfo(np.float64).eps

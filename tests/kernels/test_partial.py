@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from tests.plain import newton_sums, step_trial
 from tests.twin import Row, cell_loss, random_bounds
 
 from declip import Intervals, kernels
@@ -43,13 +44,13 @@ class Problem:
 
     def sums(self, **how):
         side = self.intervals.by_row
-        return kernels.newton_sums(side, self.own, self.other, self.offset, scale=self.scale, **how)
+        return newton_sums(side, self.own, self.other, self.offset, scale=self.scale, **how)
 
     def solve(self, **how):
         return kernels.newton_solve(self.sums(), self.own, self.ridge, **how)
 
     def trial(self, **how):
-        return kernels.step_trial(
+        return step_trial(
             *(self.intervals.by_row, self.own, self.step, self.other, self.offset, LENGTHS),
             scale=self.scale,
             **how,

@@ -8,9 +8,10 @@ import threading
 import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
+from tests.plain import residuals, update_rows
 from tests.twin import random_bounds
 
-from declip import Intervals, kernels
+from declip import Intervals
 
 SCALES = [pytest.param(0.0, id="hinge"), pytest.param(0.8, id="tobit")]
 
@@ -27,7 +28,7 @@ def problem():
 def swept(problem, threads, scale=0.0):
     side, other = problem
     own = np.zeros((side.n_rows, other.shape[1]))
-    loss = kernels.update_rows(
+    loss = update_rows(
         *(side, own, other, np.zeros(len(other)), np.ones(other.shape[1])),
         **{"scale": scale, "inner_steps": 3, "threads": threads},
     )
@@ -47,9 +48,7 @@ def test_half_sweep_is_bitwise_the_same_on_any_number_of_threads(problem, scale,
 def test_residuals_are_bitwise_the_same_on_any_number_of_threads(problem, threads):
     side, other = problem
     own, _ = swept(problem, 1)
-    one, many = (
-        kernels.residuals(side, own, other, np.zeros(200), threads=t) for t in (1, threads)
-    )
+    one, many = (residuals(side, own, other, np.zeros(200), threads=t) for t in (1, threads))
     assert one[0] == many[0]
     assert_array_equal(one[1], many[1])
     assert_array_equal(one[2], many[2])
@@ -82,6 +81,7 @@ import os, signal, sys, threading, time
 import numpy as np
 from declip import Intervals, kernels
 from declip.intervals import Cells
+from declip.losses import Tobit
 
 n, m, k = 8_000, 1200, 60
 rng = np.random.default_rng(0)
@@ -93,8 +93,10 @@ other = rng.standard_normal((m, k), dtype=np.float32)
 own = np.zeros((n, k), np.float32)
 
 def sweep(threads):
-    kernels.update_rows(side, own, other, np.zeros(m, np.float32), np.ones(k, np.float32),
-                       scale=0.5, inner_steps=100, inner_tol=0.0, threads=threads)
+    rows = kernels.RowProblem(
+        side, other, np.zeros(m, np.float32), Tobit(0.5), np.ones(k, np.float32)
+    )
+    kernels.update_rows(rows, own, inner_steps=100, inner_tol=0.0, threads=threads)
 
 def interrupt_soon():
     def send():
@@ -153,6 +155,7 @@ def test_a_forked_child_sweeps_with_threads():
 import os, warnings
 import numpy as np
 from declip import Intervals, kernels
+from declip.losses import Hinge
 
 warnings.simplefilter("ignore", DeprecationWarning)  # Python warns of a fork beside threads
 rng = np.random.default_rng(0)
@@ -161,7 +164,8 @@ other = rng.standard_normal((50, 3))
 
 def sweep():
     own = np.zeros((2000, 3))
-    kernels.update_rows(side, own, other, np.zeros(50), np.ones(3), threads=3)
+    rows = kernels.RowProblem(side, other, np.zeros(50), Hinge(), np.ones(3))
+    kernels.update_rows(rows, own, threads=3)
     return own
 
 parent = sweep()

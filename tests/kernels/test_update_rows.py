@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from tests.plain import interval_loss, residuals, update_rows
 from tests.twin import Row, minimiser, newton_steps, random_bounds
 
 from declip import Intervals, kernels
@@ -49,9 +50,7 @@ class Problem:
         """Return the new rows and the loss."""
         own = (self.start if own is None else own).copy()
         side = self.intervals.by_row
-        loss = kernels.update_rows(
-            side, own, self.other, self.offset, self.ridge, scale=self.scale, **how
-        )
+        loss = update_rows(side, own, self.other, self.offset, self.ridge, scale=self.scale, **how)
         return own, loss
 
 
@@ -94,7 +93,7 @@ def test_one_step_of_exact_rows_is_ridge_regression(isa, k):
     rng = np.random.default_rng(3)
     Y, Q = rng.standard_normal((4, 60)), rng.standard_normal((60, k))
     own = np.full((4, k), 7.0)
-    kernels.update_rows(
+    update_rows(
         Intervals.from_table(Y).by_row, own, Q, np.full(60, 0.5), np.full(k, 2.0), inner_steps=1
     )
     exact = np.linalg.solve(Q.T @ Q + 2 * np.eye(k), Q.T @ (Y - 0.5).T).T
@@ -192,14 +191,14 @@ def test_an_empty_row_goes_to_zero():
 def test_a_row_that_meets_all_its_limits_stays_if_nothing_pulls_it():
     own = np.array([[2.0]])
     side = Intervals.from_bounds(np.array([[1.0, -INF]]), np.array([[INF, 3.0]])).by_row
-    loss = kernels.update_rows(side, own, np.ones((2, 1)), np.zeros(2), np.zeros(1), inner_steps=5)
+    loss = update_rows(side, own, np.ones((2, 1)), np.zeros(2), np.zeros(1), inner_steps=5)
     assert (own[0, 0], loss) == (2.0, 0.0)
 
 
 def test_no_rows_have_no_loss():
     side = Intervals.from_table(np.ones((1, 3))).take_rows(np.array([], int)).by_row
     args = (np.zeros((0, 2)), np.ones((3, 2)), np.zeros(3), np.ones(2))
-    assert kernels.update_rows(side, *args) == 0.0
+    assert update_rows(side, *args) == 0.0
 
 
 @pytest.mark.parametrize("k", [1, 5, 8])
@@ -235,11 +234,11 @@ def test_returned_loss_is_the_loss_at_the_new_rows(isa, scale, cg_steps, dtype):
 def test_residuals_are_loss_and_gradient_of_the_cells(isa, scale, dtype):
     problem = Problem(9, 6, scale=scale, dtype=dtype)
     side = problem.intervals.by_row
-    loss, exact, censored = kernels.residuals(
+    loss, exact, censored = residuals(
         side, problem.start, problem.other, problem.offset, scale=scale
     )
     x = problem.start.astype(float) @ problem.other.T.astype(float) + problem.offset
-    cells = kernels.interval_loss(
+    cells = interval_loss(
         x[side.censored_rows(), side.censored_idx], side.lower, side.upper, scale=scale
     )
     errors = x[side.exact_rows(), side.exact_idx] - side.value
@@ -281,7 +280,7 @@ class TestOneFactorWhereTheActiveSetStepFails:
     def swept(self, inner_steps):
         own = np.zeros((1, 1))
         side = Intervals.from_bounds(self.lower[None], np.full((1, 2), INF)).by_row
-        loss = kernels.update_rows(
+        loss = update_rows(
             side, own, self.v, np.zeros(2), np.zeros(1), inner_steps=inner_steps, inner_tol=1e-18
         )
         return own[0], loss
@@ -328,7 +327,7 @@ def test_repeated_factors_without_ridge_still_fit_the_data(isa):
     truth = np.array([[1.0, 2.0, 0.0, -1.0, 0.5, 3.0]])
     own = np.zeros((1, 6))
     side = Intervals.from_table(truth @ Q.T).by_row
-    kernels.update_rows(side, own, Q, np.zeros(30), np.zeros(6), **SOLVE)
+    update_rows(side, own, Q, np.zeros(30), np.zeros(6), **SOLVE)
     # A jitter of 8 eps against singular values of about 1 / 10 of the largest.
     assert_allclose(own @ Q.T, truth @ Q.T, rtol=0, atol=1e-12)
 
@@ -372,7 +371,7 @@ def test_what_does_not_fit_is_refused_and_nothing_is_written(position, change, e
     own, before = given[1], given[1].copy()
     given[position] = change(given[position])
     with pytest.raises(error):
-        kernels.update_rows(*given)
+        update_rows(*given)
     assert_array_equal(own, before)
 
 

@@ -36,11 +36,12 @@ def killed_fit(model, table, after, monkeypatch):
     """Fit until so many states were written; return how many were."""
     put, written = Checkpoint.put, []
 
-    def put_or_die(self, state):
-        put(self, state)
+    def put_or_die(self, state, last=False):
+        state = put(self, state, last)
         written.append(self.path.exists())
         if len(written) == after:
             raise Killed
+        return state
 
     with monkeypatch.context() as patch:
         patch.setattr(Checkpoint, "put", put_or_die)
@@ -199,11 +200,12 @@ warnings.simplefilter("ignore")
 checkpoint.PAUSE = checkpoint.SHARE = 0.0
 put, count = checkpoint.Checkpoint.put, 0
 
-def told(self, state):
+def told(self, state, last=False):
     global count
-    put(self, state)
+    state = put(self, state, last)
     count += 1
     print(count, flush=True)
+    return state
 
 checkpoint.Checkpoint.put = told
 model = clone(UNFITTED[sys.argv[1]]).set_params(checkpoint=sys.argv[2])

@@ -12,11 +12,10 @@ from hypothesis.extra.numpy import arrays
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 from tests.examples import costly
+from tests.plain import certificate, interval_loss, largest_alpha, objective
 
 from declip import DTrCMC, FroCMC, Intervals, TrCMC, detect_limits, restore
-from declip.kernels import interval_loss
 from declip.lowrank import LowRank
-from declip.objective import certificate, largest_alpha, objective
 
 INF, NAN = np.inf, np.nan
 pytestmark = pytest.mark.filterwarnings("ignore")

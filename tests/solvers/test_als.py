@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from tests.plain import gradient, minimise, objective, solve_rows
 from tests.twin import Row, minimiser, random_bounds
 
 from declip import Intervals
 from declip.lowrank import LowRank
-from declip.objective import gradient, objective
-from declip.solvers import minimise, solve_rows, start_model, start_scale
+from declip.solvers import start_model, start_scale
 
 INF = np.inf
 SCALES = [pytest.param(0.0, id="hinge"), pytest.param(1.0, id="tobit")]

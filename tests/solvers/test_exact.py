@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from tests.plain import minimum_trace_norm
 from tests.twin import random_bounds
 
 from declip import Intervals, svd
 from declip.lowrank import LowRank
-from declip.solvers import minimum_trace_norm
 from declip.solvers.exact import _Splitting
 
 INF = np.inf

@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
+from tests.plain import largest_alpha, proximal, subgradient_descent
 from tests.twin import cell_loss, random_bounds
 
 from declip import Intervals, svd
 from declip.lowrank import LowRank
-from declip.objective import largest_alpha
-from declip.solvers import Limits, clipping, constant_model, proximal, subgradient_descent
+from declip.solvers import Limits, clipping, constant_model
 
 INF = np.inf
 SHAPE = (14, 10)

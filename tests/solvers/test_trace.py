@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from tests.plain import certificate, factored, gradient, largest_alpha, minimise, proximal
 from tests.twin import cell_loss, random_bounds
 
 from declip import Intervals, svd
 from declip.lowrank import LowRank
-from declip.objective import certificate, gradient, largest_alpha
-from declip.solvers import factored, minimise, proximal, start_scale
+from declip.solvers import start_scale
 
 INF = np.inf
 SCALES = [pytest.param(False, id="hinge"), pytest.param(True, id="tobit")]

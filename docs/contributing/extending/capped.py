@@ -48,9 +48,9 @@ def descend(
         X = LowRank.from_svd(found)
         history.append(total_loss(cells, X) + value(found.S, alpha, cap))
         converged = history[-2] - history[-1] <= tol * history[-1]
-        if on_sweep(Solution(X, np.array(history), False, 0.0)):
+        if on_sweep(Solution(X, np.array(history), False)):
             break
-    return Solution(X, np.array(history), converged, 0.0)
+    return Solution(X, np.array(history), converged)
 
 
 # An estimator keeps parameters, calls the solver, and names what was fitted.

@@ -74,6 +74,6 @@ class HuberCMC(FreeRankEstimator):
             G = huber(table, X, self.delta)
             history.append(G.loss + self.alpha * float(found.S.sum()))
             converged = history[-2] - history[-1] <= self.tol * history[-1]
-            if on_sweep(Solution(X, np.array(history), False, 0.0)):
+            if on_sweep(Solution(X, np.array(history), False)):
                 break
-        return Solution(X, np.array(history), converged, 0.0)
+        return Solution(X, np.array(history), converged)

@@ -10,20 +10,23 @@ from __future__ import annotations
 import json
 import shutil
 import zlib
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from declip.blocks.parts import Move, ObjectiveTerms, Part
+from declip.blocks.parts import Move, Part
+from declip.blocks.problem import BlockPoint
 from declip.blocks.running import Runner
-from declip.blocks.state import State
 from declip.blocks.table import DamagedBlockError, whole_file
+from declip.losses import Loss
+from declip.solvers.als import State
 
 __all__ = ["Checkpoint", "load_part", "save_part"]
 
 _FILE = "checkpoint.json"
+_FORMAT = 2
 
 
 def save_part(part: Part, path: str) -> int:
@@ -47,7 +50,7 @@ def load_part(path: str, checksum: int) -> Part:
 
 @dataclass
 class Checkpoint:
-    """Where a fit keeps its state.
+    """Where a fit of blocks keeps its state: a `declip.solvers.ResumePoint`.
 
     Attributes
     ----------
@@ -55,50 +58,41 @@ class Checkpoint:
         The folder; every worker must see it.
     fit : dict
         What the fit is of: data and parameters. A state of another fit is refused.
+    runner : Runner
+        Where the parts are.
     every : int
         Sweeps between two checkpoints.
     """
 
     folder: Path
     fit: dict[str, Any]
+    runner: Runner
     every: int = 5
     saved: int = field(default=-1, init=False)
 
-    def due(self, n_iter: int) -> bool:
-        """Return whether a state is to be kept after this many sweeps."""
-        return n_iter % self.every == 0
+    def put(self, state: State, last: bool = False) -> State:
+        """Write a state if it is due, or is the last; return it with parts read from there."""
+        if self.saved == state.n_iter or not (last or state.n_iter % self.every == 0):
+            return state
+        return self._save(state)
 
-    def holds(self, n_iter: int) -> bool:
-        """Return whether the state after this many sweeps is kept."""
-        return self.saved == n_iter
+    def done(self) -> None:
+        """Leave the last state where it is: more sweeps may be asked for."""
 
-    def save(self, state: State, runner: Runner) -> State:
-        """Write a state; return it with parts that are read from there."""
+    def _save(self, state: State) -> State:
         name = f"sweep-{state.n_iter:06d}"
         (self.folder / name).mkdir(parents=True, exist_ok=True)
-        paths = {
-            "rows": [str(self.folder / name / f"rows-{b:05d}.npy") for b in range(len(state.rows))],
-            "columns": [
-                str(self.folder / name / f"columns-{s:05d}.npy") for s in range(len(state.columns))
-            ],
-        }
-        sums = runner.values(
-            [
-                runner.submit(save_part, part, path)
-                for side, files in paths.items()
-                for part, path in zip(getattr(state, side), files, strict=True)
-            ]
-        )
-        cut = len(state.rows)
         content = {
-            "fit": self.fit,
+            "fit": self._fit,
             "sweep": name,
-            "rows": sums[:cut],
-            "columns": sums[cut:],
-            "terms": asdict(state.terms),
-            "value": state.value,
+            "rows": self._save_side(name, "rows", state.point.rows),
+            "columns": self._save_side(name, "columns", state.point.columns),
+            "mean": state.point.mean,
+            "loss": state.point.loss,
+            "penalty": state.point.penalty,
+            "moves": [[_listed(m.map), m.shift] for m in state.point.moves],
+            "scale": state.loss.scale,
             "history": state.history,
-            "moves": [[_listed(m.map), m.shift] for m in state.moves],
             "momentum": state.momentum,
             "settled": state.settled,
         }
@@ -107,11 +101,27 @@ class Checkpoint:
         for old in self.folder.glob("sweep-*"):
             if old.name != name:
                 shutil.rmtree(old, ignore_errors=True)
-        self.saved = state.n_iter
-        return self._restored(content, runner)
+        return self._restored(content)
 
-    def load(self, runner: Runner) -> State | None:
-        """Return the state that is kept here, if there is one."""
+    @property
+    def _fit(self) -> dict[str, Any]:
+        return {"format": _FORMAT, **self.fit}
+
+    def _paths(self, sweep: str, side: str, n: int) -> list[str]:
+        return [str(self.folder / sweep / f"{side}-{i:05d}.npy") for i in range(n)]
+
+    def _save_side(self, sweep: str, side: str, handles: list[Any]) -> list[int]:
+        """Write the parts of a side, and return their checksums."""
+        paths = self._paths(sweep, side, len(handles))
+        written = [
+            self.runner.submit(save_part, part, path)
+            for part, path in zip(handles, paths, strict=True)
+        ]
+        return self.runner.values(written)
+
+    @property
+    def state(self) -> State | None:
+        """The state that is kept here, if there is one."""
         path = self.folder / _FILE
         if not path.is_file():
             return None
@@ -119,35 +129,32 @@ class Checkpoint:
             content = json.loads(path.read_text())
         except ValueError as error:
             raise DamagedBlockError(f"Checkpoint {path} is damaged: {error}.") from error
-        if content["fit"] != self.fit:
-            raise ValueError(_another_fit(self.folder, content["fit"], self.fit))
-        state = self._restored(content, runner)
-        self.saved = state.n_iter
-        return state
+        if content["fit"] != self._fit:
+            raise ValueError(_another_fit(self.folder, content["fit"], self._fit))
+        return self._restored(content)
 
-    def _restored(self, content: dict[str, Any], runner: Runner) -> State:
-        folder = self.folder / content["sweep"]
-        handles = {
-            side: [
-                runner.submit(
-                    *(load_part, str(folder / f"{side}-{i:05d}.npy"), checksum),
-                    near=i if side == "rows" else None,
-                )
-                for i, checksum in enumerate(content[side])
-            ]
-            for side in ("rows", "columns")
-        }
-        moves = [Move(None if m is None else np.array(m), shift) for m, shift in content["moves"]]
-        return State(
-            rows=handles["rows"],
-            columns=handles["columns"],
-            terms=ObjectiveTerms(**content["terms"]),
-            value=content["value"],
-            history=content["history"],
-            moves=(moves[0], moves[1]),
-            momentum=content["momentum"],
-            settled=content["settled"],
+    def _restored(self, content: dict[str, Any]) -> State:
+        self.saved = len(content["history"]) - 1
+        first, second = (
+            Move(None if m is None else np.array(m), shift) for m, shift in content["moves"]
         )
+        point = BlockPoint(
+            self._load_side(content["sweep"], "rows", content["rows"]),
+            self._load_side(content["sweep"], "columns", content["columns"]),
+            mean=content["mean"],
+            loss=content["loss"],
+            penalty=content["penalty"],
+            moves=(first, second),
+        )
+        loss, history = Loss.of_scale(content["scale"]), content["history"]
+        return State(point, loss, history, content["momentum"], content["settled"])
+
+    def _load_side(self, sweep: str, side: str, checksums: list[int]) -> list[Any]:
+        paths = self._paths(sweep, side, len(checksums))
+        return [
+            self.runner.submit(load_part, path, checksum, near=i if side == "rows" else None)
+            for i, (path, checksum) in enumerate(zip(paths, checksums, strict=True))
+        ]
 
 
 def _listed(matrix: Any) -> Any:

@@ -12,7 +12,7 @@ A sweep over the columns is a Newton step that all blocks take part in (see `new
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,13 +22,17 @@ from threadpoolctl import threadpool_limits
 from declip import kernels
 from declip.blocks.running import fold
 from declip.blocks.table import Block
+from declip.intervals import Cells
+from declip.losses import CensoredSums, Hinge, Loss
 from declip.lowrank import LowRank
-from declip.solvers.als import ridge_of, solve_rows, update_rows
-from declip.solvers.noise import CensoredSums, censored_cells
+from declip.penalties import Ridge
+from declip.solvers.als import solve_rows, update_rows
+from declip.solvers.start import RandomStart
 from declip.svd import root
 
 __all__ = [
     "LENGTHS",
+    "Draw",
     "Move",
     "ObjectiveTerms",
     "Part",
@@ -37,11 +41,11 @@ __all__ = [
     "add",
     "advance_columns",
     "begin",
+    "censored_sums",
     "column_step",
     "column_sums",
     "column_trial",
     "first",
-    "loss_at_scale",
     "moved",
     "random_part",
     "second",
@@ -57,13 +61,12 @@ LENGTHS = np.array([1.0, 0.5, 0.25])
 class ObjectiveTerms:
     """What is minimised: the objective, but for the cells."""
 
-    alpha: float
-    alpha_bias: float | None
+    penalty: Ridge
     bias: bool
     clipped: str
-    mean: float = 0.0
-    scale: float = 0.0
     threads: int = 1
+    mean: float = 0.0
+    loss: Loss = field(default_factory=Hinge)
 
     def model(self, A: NDArray, B: NDArray) -> LowRank:
         """Return the matrix of some rows and columns."""
@@ -120,25 +123,26 @@ class Step(NamedTuple):
     slope: NDArray
 
 
-def random_part(
-    state: dict[str, Any],
-    shape: tuple[int, int],
-    size: float,
-    noise: float,
-    sign: float,
-    bias: bool,
-    dtype: str,
-) -> tuple[Part, dict[str, Any]]:
-    """Return factors to start with, and the state of the generator after them.
+@dataclass(frozen=True)
+class Draw:
+    """How the factors of a part are drawn: all in turn make up the start of a fit in memory."""
 
-    Parts drawn one after the other make up the start of a fit in memory.
-    """
+    start: RandomStart
+    rank: int
+    bias: bool
+    dtype: str
+
+
+def random_part(
+    state: dict[str, Any], draw: Draw, n: int, columns: bool
+) -> tuple[Part, dict[str, Any]]:
+    """Return the factors of n rows or columns, and the state of the generator after them."""
     rng = np.random.default_rng()
     rng.bit_generator.state = state
-    F = sign * (size + noise * rng.standard_normal(shape))
-    if bias:
+    F = draw.start.draw(n, draw.rank, rng, columns)
+    if draw.bias:
         F = np.column_stack([F, np.zeros(len(F))])
-    F = F.astype(dtype)
+    F = F.astype(draw.dtype)
     return Part(F, F), dict(rng.bit_generator.state)
 
 
@@ -167,20 +171,18 @@ def column_sums(
     """Return what some blocks add to the Newton step of the columns of a shard."""
 
     def of(b: int) -> NDArray:
-        design, offset = terms.model(rows[b].ahead, columns.ahead).T.design()
-        return kernels.newton_sums(
-            *(blocks[b].by_col(*span, terms.clipped), columns.ahead, design, offset),
-            scale=terms.scale,
-            threads=terms.threads,
-        )
+        side = blocks[b].by_col(*span, terms.clipped)
+        problem = terms.model(rows[b].ahead, columns.ahead).T.row_problem(side, terms.loss)
+        return kernels.newton_sums(problem, columns.ahead, threads=terms.threads)
 
     return fold(_add, of, len(blocks))
 
 
 def column_step(sums: NDArray, columns: Start, terms: ObjectiveTerms) -> Step:
     """Return the Newton step of the columns of a shard."""
-    ridge = ridge_of(terms.model(columns.ahead, columns.ahead), terms.alpha, terms.alpha_bias)
-    return Step(*kernels.newton_solve(sums, columns.ahead, ridge, threads=terms.threads))
+    F = columns.ahead
+    ridge = terms.penalty.vector(F.shape[1] - terms.bias, terms.bias, F.dtype)
+    return Step(*kernels.newton_solve(sums, F, ridge, threads=terms.threads))
 
 
 def column_trial(
@@ -194,15 +196,11 @@ def column_trial(
     """Return what the step does to the censored cells of some blocks."""
 
     def of(b: int) -> NDArray:
-        if blocks[b].n_censored == 0 or terms.clipped == "missing":
+        side = blocks[b].by_col(*span, terms.clipped)
+        if len(side.lower) == 0:
             return np.zeros((len(step.d), 3 + len(LENGTHS)))
-        design, offset = terms.model(rows[b].ahead, columns.ahead).T.design()
-        return kernels.step_trial(
-            *(blocks[b].by_col(*span, terms.clipped), columns.ahead, step.d, design, offset),
-            LENGTHS,
-            scale=terms.scale,
-            threads=terms.threads,
-        )
+        problem = terms.model(rows[b].ahead, columns.ahead).T.row_problem(side, terms.loss)
+        return kernels.step_trial(problem, columns.ahead, step.d, LENGTHS, threads=terms.threads)
 
     return fold(_add, of, len(blocks))
 
@@ -237,17 +235,15 @@ def sweep_rows(
     model = terms.model(rows.ahead, _joined(shards))
     side = block.by_row(terms.clipped)
     if to_the_end:
-        model = solve_rows(
-            *(side, model, terms.alpha, terms.scale, terms.threads), alpha_bias=terms.alpha_bias
-        )
-        loss = _loss(side, model, terms)
+        model = solve_rows(side, model, terms.penalty, terms.loss, terms.threads)
+        cells = _loss(side, model, terms)
     else:
-        model, loss = update_rows(
-            side, model, terms.alpha, terms.alpha_bias, terms.scale, threads=terms.threads
-        )
+        model, cells = update_rows(side, model, terms.penalty, terms.loss, threads=terms.threads)
     part = Part(model.A, rows.now)
-    seen = _censored_cells(side, model, terms) if terms.scale > 0 else CensoredSums(0.0, 0.0)
-    return part, stats(part, terms)._replace(loss=loss, censored=seen)
+    found = stats(part, terms)._replace(loss=cells)
+    if terms.loss.has_scale:
+        found = found._replace(censored=_censored_sums(side, model, terms))
+    return part, found
 
 
 def starting_stats(
@@ -258,12 +254,12 @@ def starting_stats(
     return stats(rows, terms)._replace(loss=_loss(side, model, terms))
 
 
-def loss_at_scale(
+def censored_sums(
     block: Block, rows: Part, shards: Sequence[Part], terms: ObjectiveTerms
 ) -> CensoredSums:
-    """Return the censored cells of a block at another noise scale."""
+    """Return the sums over the censored cells of a block under another loss."""
     model = terms.model(rows.now, _joined(shards))
-    return _censored_cells(block.by_row(terms.clipped), model, terms)
+    return _censored_sums(block.by_row(terms.clipped), model, terms)
 
 
 def stats(part: Part, terms: ObjectiveTerms) -> Stats:
@@ -298,13 +294,11 @@ def _joined(shards: Sequence[Part]) -> NDArray:
     return shards[0].now if len(shards) == 1 else np.concatenate([s.now for s in shards])
 
 
-def _loss(side: kernels.Side, model: LowRank, terms: ObjectiveTerms) -> float:
-    design, offset = model.design()
-    return kernels.residuals(
-        side, model.A, design, offset, scale=terms.scale, threads=terms.threads
-    )[0]
+def _loss(side: Cells, model: LowRank, terms: ObjectiveTerms) -> float:
+    problem = model.row_problem(side, terms.loss)
+    return kernels.total_loss(problem, model.A, threads=terms.threads)
 
 
-def _censored_cells(side: Any, model: LowRank, terms: ObjectiveTerms) -> CensoredSums:
+def _censored_sums(side: Cells, model: LowRank, terms: ObjectiveTerms) -> CensoredSums:
     x = model.predict(side.censored_rows(), side.censored_idx, terms.threads)
-    return censored_cells(x, side.lower, side.upper, terms.scale, terms.threads)
+    return terms.loss.sums(x, side.lower, side.upper, terms.threads)

@@ -212,15 +212,14 @@ def prepare(
         plan = _plan(staged, folder, shape, ceiling, floor, col_labels)
         edges = _edges(staged, plan, runner, n_blocks)
         starts = runner.values([runner.submit(sort_by_block, s, plan.side, edges) for s in staged])
+
+        def stretches(b: int) -> list[tuple[str, int, int]]:
+            """Return where the chunks have the cells of a block."""
+            both = zip(staged, starts, strict=True)
+            return [(chunk.path, int(at[b]), int(at[b + 1])) for chunk, at in both]
+
         written = [
-            runner.submit(
-                *(build, plan.slice_limits(*span), b, span),
-                [
-                    (s.path, int(at[b]), int(at[b + 1]))
-                    for s, at in zip(staged, starts, strict=True)
-                ],
-                near=b,
-            )
+            runner.submit(build, plan.slice_limits(*span), b, span, stretches(b), near=b)
             for b, span in enumerate(pairwise(edges))
         ]
         return finish(folder, plan.shape, plan.transposed, runner.values(written))

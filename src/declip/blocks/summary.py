@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from declip.intervals import Cells, face_value
+from declip.losses import CLIPPED_MODES
 
 __all__ = ["Summary"]
 
@@ -53,20 +54,23 @@ class Summary:
             _gathered([p.floors for p in parts]),
         )
 
-    def values(self, clipped: str) -> tuple[float, float, float]:
-        """Return mean, standard deviation and largest size of the values that count."""
-        n, mean, squares, largest = (
-            self.exact if clipped == "missing" else _merged([self.exact, self.censored])
-        )
-        return mean, float(np.sqrt(squares / n)), largest
+    def values(self, clipped: str) -> tuple[float, float]:
+        """Return mean and standard deviation of the values that count."""
+        left_out = CLIPPED_MODES[clipped].cells == "left out"
+        n, mean, squares, _ = self.exact if left_out else _merged([self.exact, self.censored])
+        return mean, float(np.sqrt(squares / n))
 
-    def level(self, clipped: str, mean: float, spread: float) -> float:
-        """Return where cells begin: beyond the ceilings or the floors, or at the mean."""
-        if clipped in ("value", "missing") or bool(self.ceilings) == bool(self.floors):
-            return mean
-        if self.ceilings:
-            return _median(self.ceilings) + spread
-        return _median(self.floors) - spread
+    @property
+    def largest(self) -> float:
+        """Largest size of an exact value."""
+        return self.exact[3]
+
+    def typical_limits(self, clipped: str) -> tuple[float | None, float | None]:
+        """Return the medians of the floors and of the ceilings, if cells at them count as such."""
+        if CLIPPED_MODES[clipped].cells != "kept":
+            return None, None
+        floor, ceiling = (_median(end) if end else None for end in (self.floors, self.ceilings))
+        return floor, ceiling
 
 
 def _moments(values: NDArray) -> list[float]:

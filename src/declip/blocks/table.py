@@ -15,7 +15,7 @@ import os
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 
 from declip.blocks.summary import Summary
 from declip.intervals import Cells, face_value
+from declip.losses import CLIPPED_MODES
 
 __all__ = [
     "MANIFEST",
@@ -87,8 +88,13 @@ class Block:
         for n in (self.n_rows, self.n_cols):
             exact, censored = self.n_exact, self.n_censored
             for kind, length in (
-                *((np.int64, n + 1), (np.int32, exact), (real, exact)),
-                *((np.int64, n + 1), (np.int32, censored), (real, censored), (real, censored)),
+                (np.int64, n + 1),
+                (np.int32, exact),
+                (real, exact),
+                (np.int64, n + 1),
+                (np.int32, censored),
+                (real, censored),
+                (real, censored),
             ):
                 begin = -(-end // _ALIGN) * _ALIGN
                 arrays.append((np.dtype(kind), length, begin))
@@ -308,13 +314,13 @@ def stretch(cells: Cells, first: int, last: int) -> Cells:
 def _treated(cells: Cells, clipped: str) -> Cells:
     """Return the cells as `Intervals.treat` would count them, exact ones untouched.
 
-    An censored cell with equal bounds costs what an exact one does, so that "value" moves no cell.
+    A censored cell with equal bounds costs what an exact one does, so that "value" moves no cell.
     """
-    if clipped in ("hinge", "tobit") or len(cells.lower) == 0:
+    become = CLIPPED_MODES[clipped].cells
+    if become == "kept" or len(cells.lower) == 0:
         return cells
-    exact = cells.exact_ptr, cells.exact_idx, cells.value
-    if clipped == "missing":
-        none = cells.censored_idx[:0], cells.lower[:0], cells.upper[:0]
-        return Cells(*exact, np.zeros_like(cells.censored_ptr), *none)
+    if become == "left out":
+        none = {name: getattr(cells, name)[:0] for name in ("censored_idx", "lower", "upper")}
+        return replace(cells, censored_ptr=np.zeros_like(cells.censored_ptr), **none)
     value = face_value(cells.lower, cells.upper)
-    return Cells(*exact, cells.censored_ptr, cells.censored_idx, value, value)
+    return replace(cells, lower=value, upper=value)

@@ -30,7 +30,7 @@ def new_folder(folder: str | Path) -> Path:
 
 
 def block_edges(cells_before: NDArray, n_blocks: int | None) -> list[int]:
-    """Return the rows at which to cut, so that blocks hold about equally many cells and none none.
+    """Return the rows at which to cut, so that blocks hold about equally many cells, and some each.
 
     ``cells_before[i]`` is the number of cells of rows 0 to i - 1.
     """

@@ -20,7 +20,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from declip import estimators
 from declip.blocks.checkpoint import Checkpoint, load_part, save_part
-from declip.blocks.descent import Fitted, minimise_blocks
+from declip.blocks.problem import Scattered, fit_blocks
 from declip.blocks.table import BlockTable
 from declip.dask.running import OnCluster, current_client, stop_if_folder_is_not_shared
 from declip.dask.sources import is_frame, is_long, table_of
@@ -214,19 +214,11 @@ class FroCMC(estimators.FroCMC):
         return table
 
     def _solve(self, table: Any, **watched: Any) -> Any:
-        return minimise_blocks(
-            table.table,
-            self._terms(),
-            int(self.n_components),
-            self._rng(),
-            table.runner,
-            max_iter=self.max_iter,
-            tol=self.tol,
-            on_sweep=watched["on_sweep"],
-            checkpoint=Checkpoint(
-                table.folder / "state", self._fit_of(table.table), self.checkpoint_every
-            ),
+        checkpoint = Checkpoint(
+            table.folder / "state", self._fit_of(table.table), table.runner, self.checkpoint_every
         )
+        stopping = self._stopping(on_sweep=watched["on_sweep"], resume_point=checkpoint)
+        return fit_blocks(self._block_problem(table.table, table.runner), stopping)
 
     def _check_finite(self, *found: Any) -> None:
         """Look at what is here: the objective tells of the rows, which stay with the workers."""
@@ -245,50 +237,43 @@ class FroCMC(estimators.FroCMC):
             "random_state": seed,
         }
 
-    def _fitted(self, state: Any) -> dict[str, Any]:
-        if not isinstance(state, Fitted):
-            return super()._fitted(state)
-        return {
-            "mean_": state.terms.mean,
-            "has_offsets_": state.terms.bias,
-            "scale_": state.terms.scale,
-            "history_": state.history,
-            "objective_": float(state.history[-1]),
-            "n_iter_": state.n_iter,
-            "converged_": state.converged,
-            "singular_values_": state.singular_values,
-            "gap_": float("nan"),
-        }
-
     def _finished(self, table: _Prepared, state: Any) -> dict[str, Any]:
         """Return the attributes with the factors: rows as a lazy array, columns in memory."""
-        shards = np.concatenate([part.now for part in state.columns])
-        A, B = self._kept_rows(table, state), shards
+        A, B = self._kept_rows(table, state.factors), state.factors.columns()
         if table.table.transposed:
             A, B = da.from_array(B), A.compute()
         k = int(self.n_components)
         offsets = (A[:, -1], B[:, -1]) if self.bias else (da.zeros(len(A)), np.zeros(len(B)))
-        return self._fitted(state) | {
+        return {
+            "mean_": state.factors.mean,
+            "has_offsets_": bool(self.bias),
+            "scale_": state.scale,
+            "history_": state.history,
+            "objective_": float(state.history[-1]),
+            "n_iter_": state.n_iter,
+            "converged_": state.converged,
+            "singular_values_": state.factors.singular_values(),
+            "gap_": float("nan"),
             "row_factors_": A[:, :k],
             "components_": np.ascontiguousarray(B[:, :k].T),
             "row_offset_": offsets[0].astype(B.dtype),
             "column_offset_": offsets[1].astype(B.dtype),
         }
 
-    def _kept_rows(self, prepared: _Prepared, solution: Fitted) -> Any:
+    def _kept_rows(self, prepared: _Prepared, fitted: Scattered) -> Any:
         """Return the factors of all blocks: in files, or without a place for them in memory."""
         table, runner = prepared.table, prepared.runner
         width = int(self.n_components) + bool(self.bias)
         if self.checkpoint_dir is None:
             shape = (table.cut_shape[0], width)
             check_memory(shape, table.dtype, "The row factors", _ONE_MACHINE)
-            rows = [part.now for part in runner.values(solution.rows)]
+            rows = [part.now for part in runner.values(fitted.rows)]
             return da.from_array(np.concatenate(rows), chunks=(tuple(map(len, rows)), width))
         folder = prepared.folder / "factors"
         folder.mkdir(exist_ok=True)
         paths = [str(folder / f"rows-{b:05d}.npy") for b in range(len(table.blocks))]
         sums = runner.values(
-            [runner.submit(save_part, p, f) for p, f in zip(solution.rows, paths, strict=True)]
+            [runner.submit(save_part, p, f) for p, f in zip(fitted.rows, paths, strict=True)]
         )
         return da.concatenate(
             [

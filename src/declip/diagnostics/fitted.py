@@ -131,13 +131,8 @@ def _uncertainty(
 ) -> Uncertainty | PosteriorUncertainty:
     if isinstance(model_of := estimator._model(), Posterior):
         return PosteriorUncertainty.of(model_of)
-    ridge = _ridge(model.rank, model.bias, **estimator._row_penalty(estimator.components_))
-    return measure_uncertainty(treated, model, ridge, float(estimator.scale_), threads)
-
-
-def _ridge(rank: int, bias: bool, alpha: float, alpha_bias: float | None = None) -> NDArray:
-    offset = alpha if alpha_bias is None else alpha_bias
-    return np.array([alpha] * rank + [offset] * bias, dtype=np.float64)
+    ridge = estimator._row_penalty(estimator.components_).vector(model.rank, model.bias)
+    return measure_uncertainty(treated, model, ridge, estimator._loss(), threads)
 
 
 def _optimality(
@@ -149,13 +144,8 @@ def _optimality(
         return Optimality(float(gap), np.nan, converged)
     if not hasattr(estimator, "gap_"):
         return Optimality(np.nan, np.nan, converged)
-    proof = certificate(
-        treated,
-        fitted_low_rank(estimator),
-        estimator.alpha,
-        estimator.scale_,
-        threads=threads,
-        alpha_bias=estimator._row_penalty(estimator.components_).get("alpha_bias"),
-    )
+    model, loss = fitted_low_rank(estimator), estimator._loss()
+    penalty = estimator._row_penalty(estimator.components_)
+    proof = certificate(treated, model, penalty, loss, threads=threads)
     relative = proof.gap / max(proof.objective, np.finfo(np.float64).tiny)
     return Optimality(float(relative), float(proof.norm_ratio), converged)

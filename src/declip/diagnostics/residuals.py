@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from declip.diagnostics.limits import cells_of
 from declip.intervals import Intervals
-from declip.kernels import interval_loss
+from declip.losses import Hinge
 from declip.lowrank import LowRank
 from declip.solvers import Limits
 from declip.truncated import moments
@@ -78,7 +78,7 @@ def check_residuals(
     """
     side = intervals.by_row
     x = model.predict(side.censored_rows(), side.censored_idx, threads).astype(np.float64)
-    short = np.abs(interval_loss(x, side.lower, side.upper).gradient)
+    short = np.abs(Hinge().cells(x, side.lower, side.upper).gradient)
     ratio, n_near = _near_the_limits(intervals, model, sigma, limits, threads)
     return ResidualChecks(
         predicted=x,

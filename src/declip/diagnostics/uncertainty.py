@@ -11,6 +11,7 @@ from scipy import sparse
 
 from declip.grams import exact_cells, freedom, leverage
 from declip.intervals import Intervals
+from declip.losses import Loss
 from declip.lowrank import LowRank
 from declip.objective import gradient
 from declip.solvers.gibbs import Posterior
@@ -84,7 +85,7 @@ class PosteriorUncertainty:
 
 
 def measure_uncertainty(
-    intervals: Intervals, model: LowRank, ridge: NDArray, scale: float, threads: int = 1
+    intervals: Intervals, model: LowRank, ridge: NDArray, loss: Loss, threads: int = 1
 ) -> Uncertainty:
     """Measure the noise, and what is needed to tell the standard deviation of any cell.
 
@@ -94,13 +95,15 @@ def measure_uncertainty(
         The cells that were fitted, and the fit.
     ridge : ndarray
         Penalty of each factor, and of the offset.
-    scale : float
-        Noise scale, if the fit estimated one; 0 to take it from the residuals of the exact cells.
+    loss : Loss
+        The loss that was fitted; the noise of one without a scale is taken from the residuals of
+        the exact cells.
     """
     by_row = _side(intervals, model, ridge)
     by_col = _side(intervals.T, model.T, ridge)
     taken = min(freedom(*by_row) + freedom(*by_col), float(intervals.n_exact))
-    if scale == 0:
+    scale = loss.scale
+    if not loss.has_scale:
         squares = float((gradient(intervals, model, threads=threads).exact.data ** 2).sum())
         left = max(intervals.n_exact - taken, _LEAST_FREE * intervals.n_exact, 1.0)
         scale = np.sqrt(squares / left)

@@ -21,8 +21,9 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 from threadpoolctl import threadpool_limits
 
-from declip import kernels, persistence
+from declip import persistence
 from declip.intervals import Intervals, as_intervals
+from declip.losses import Hinge
 from declip.lowrank import LowRank
 from declip.solvers import NO_RESUME_POINT, ResumePoint
 from declip.validation import (
@@ -424,7 +425,7 @@ class CompletionEstimator(
             hidden = part == fold
             shown = intervals.keep(~hidden[: intervals.n_exact], ~hidden[intervals.n_exact :])
             x = self._solve_new_rows(shown).predict(rows[hidden], cols[hidden])
-            total += kernels.interval_loss(x, lower[hidden], upper[hidden]).value.sum()
+            total += Hinge().cells(x, lower[hidden], upper[hidden]).value.sum()
         return -float(np.sqrt(2 * total / len(rows)))
 
     def save(self, path: str | Path, *, overwrite: bool = False) -> Path:

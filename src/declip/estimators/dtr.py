@@ -13,7 +13,14 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from declip.estimators.base import SHARED_CONSTRAINTS
 from declip.estimators.factors import FreeRankEstimator
 from declip.intervals import Intervals
-from declip.solvers import Limits, Solution, constant_model, subgradient_descent
+from declip.penalties import ClippedTraceNorm, TraceNorm
+from declip.solvers import (
+    ClippedTraceProblem,
+    Limits,
+    Solution,
+    constant_model,
+    subgradient_descent,
+)
 from declip.svd import fits_dense
 from declip.validation import check_memory, limits_of_all_cells
 
@@ -49,7 +56,7 @@ class DTrCMC(FreeRankEstimator):
         Singular triplets of X and of Clip(X) to keep; needed for tables too large to be held
         densely.
     max_iter : int, default=1000
-        RoundingGrid at most.
+        Steps at most.
     tol : float, default=1e-6
         It counts as converged if the last ten steps lowered the objective by at most this share.
     n_jobs : int or None, default=None
@@ -140,19 +147,15 @@ class DTrCMC(FreeRankEstimator):
             check_memory((sum(shape), rank), np.float32, "DTrCMC", "set a lower max_rank.")
 
     def _solve(self, table: Any, **watched: Any) -> Solution:
-        return subgradient_descent(
+        problem = ClippedTraceProblem(
             table,
-            constant_model(table, self.beyond),
-            self._limits(table),
-            self.alpha,
-            self.alpha_clipped,
-            first_step=self.first_step,
-            max_rank=self.max_rank,
-            max_iter=self.max_iter,
-            tol=self.tol,
-            threads=effective_n_jobs(self.n_jobs),
-            **watched,
+            TraceNorm(self.alpha),
+            ClippedTraceNorm(self.alpha_clipped, self._limits(table)),
+            self.max_rank,
+            effective_n_jobs(self.n_jobs),
         )
+        start = constant_model(table, self.beyond)
+        return subgradient_descent(problem, start, self._stopping(**watched), self.first_step)
 
     def _limits(self, intervals: Intervals) -> Limits:
         """Return the limits of every cell: those given, or those that the clipped cells share."""

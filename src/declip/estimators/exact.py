@@ -11,6 +11,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from declip.estimators.base import SHARED_CONSTRAINTS
 from declip.estimators.factors import FreeRankEstimator
+from declip.penalties import Ridge
 from declip.solvers import Bracket, Solution, minimum_trace_norm
 
 __all__ = ["ExactCMC"]
@@ -113,18 +114,12 @@ class ExactCMC(FreeRankEstimator):
         self.on_interrupt = on_interrupt
 
     def _solve(self, table: Any, **watched: Any) -> Solution:
-        return minimum_trace_norm(
-            table,
-            max_rank=self.max_rank,
-            max_iter=self.max_iter,
-            tol=self.tol,
-            **watched,
-        )
+        return minimum_trace_norm(table, self._stopping(**watched), self.max_rank)
 
-    def _row_penalty(self, components: NDArray) -> dict[str, Any]:
+    def _row_penalty(self, components: NDArray) -> Ridge:
         # A ridge so small that the cells of a new row are met to about nine digits.
         largest = float((components**2).sum(axis=1).max())  # singular value
-        return {"alpha": 1e-9 * largest or 1.0}
+        return Ridge(1e-9 * largest or 1.0)
 
     def _finished(self, table: Any, state: Solution) -> dict[str, Any]:
         proof = state.proof

@@ -11,14 +11,14 @@ from joblib import effective_n_jobs
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from declip import kernels
 from declip.estimators.base import CompletionEstimator
 from declip.estimators.uncertainty import CellUncertainty
 from declip.intervals import Intervals
+from declip.losses import Loss
 from declip.lowrank import LowRank
 from declip.objective import certificate
-from declip.solvers import Solution, solve_rows
-from declip.solvers.als import ridge_of
+from declip.penalties import Ridge
+from declip.solvers import Solution, Stopping, solve_rows
 from declip.validation import check_cells
 
 __all__ = ["FreeRankEstimator", "LowRankEstimator"]
@@ -31,7 +31,7 @@ class FitData:
     """What a fit was made of, kept by reference for what is computed only on request."""
 
     intervals: Intervals
-    penalty: dict[str, Any]
+    penalty: Ridge
 
 
 class LowRankEstimator(CompletionEstimator[Solution, LowRank]):
@@ -43,9 +43,17 @@ class LowRankEstimator(CompletionEstimator[Solution, LowRank]):
 
     _on_request: ClassVar[tuple[str, ...]] = ("singular_values_", "uncertainty_")
 
-    def _row_penalty(self, components: NDArray) -> dict[str, Any]:
+    def _row_penalty(self, components: NDArray) -> Ridge:
         """Return the penalty under which new rows are solved for, given column factors."""
-        return {"alpha": self.alpha}
+        return Ridge(self.alpha)
+
+    def _loss(self) -> Loss:
+        """Return the loss that was fitted."""
+        return Loss.of_scale(self.scale_)
+
+    def _stopping(self, **watched: Any) -> Stopping:
+        """Return when the solver stops, and whom it tells."""
+        return Stopping(self.max_iter, self.tol, **watched)
 
     def _fitted(self, state: Solution) -> dict[str, Any]:
         model = state.model
@@ -101,7 +109,7 @@ class LowRankEstimator(CompletionEstimator[Solution, LowRank]):
         side = intervals.treat(self.clipped).astype(model.A.dtype).by_row
         threads = effective_n_jobs(self.n_jobs)
         penalty = self._row_penalty(self.components_)
-        solved = solve_rows(side, model, scale=self.scale_, threads=threads, **penalty)
+        solved = solve_rows(side, model, penalty, self._loss(), threads)
         self._check_finite(solved.A)
         return solved
 
@@ -114,36 +122,32 @@ class LowRankEstimator(CompletionEstimator[Solution, LowRank]):
     ) -> NDArray:
         if x is None:
             x = matrix.predict(*cells, effective_n_jobs(self.n_jobs))
-        # x - loss'(x): the nearest point of the interval (hinge), the mean of the censored normal
-        # (Tobit)
-        shift = kernels.interval_loss(x, *bounds, scale=self.scale_).gradient
-        return np.clip(x - shift, *bounds)
+        return self._loss().expected(x, *bounds)
 
     @cached_property
     def singular_values_(self) -> NDArray:
         """Singular values of P Q^T, largest first."""
         self._data()
-        return self._model().balanced()[1]
+        return self._model().singular_values()
 
     def _certified_gap(self) -> float:
         """Return the duality gap of the fit, in units of the objective."""
-        data = self._data()
+        data, loss = self._data(), self._loss()
         proof = certificate(
             data.intervals,
             self._model(),
-            data.penalty["alpha"],
-            self.scale_,
+            data.penalty,
+            loss,
             trace_norm=float(self.singular_values_.sum()),
             threads=effective_n_jobs(self.n_jobs),
-            alpha_bias=data.penalty.get("alpha_bias"),
         )
-        return proof.gap / (self.scale_**2 or 1.0)
+        return loss.objective(proof.gap, 0.0, 0)
 
     @cached_property
     def uncertainty_(self) -> CellUncertainty:
         """Noise of the columns and exact cells of the rows, from which `predictive` is computed."""
         data, model = self._data(), self._model()
-        ridge = ridge_of(model, data.penalty["alpha"], data.penalty.get("alpha_bias"))
+        ridge = data.penalty.vector(model.rank, model.bias, model.dtype)
         return CellUncertainty.of(data.intervals, model, ridge)
 
     def predictive(self, rows: ArrayLike, cols: ArrayLike) -> tuple[NDArray, NDArray]:
@@ -208,7 +212,7 @@ class FreeRankEstimator(LowRankEstimator):
     def singular_values_(self) -> NDArray:
         """Singular values that are not zero, largest first."""
         self._data()
-        S = self._model().balanced()[1]
+        S = self._model().singular_values()
         return S[S > 0]
 
     @cached_property

@@ -15,15 +15,22 @@ from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from declip.blocks.fitting import check_blocks, fit_here
-from declip.blocks.parts import ObjectiveTerms
-from declip.blocks.table import BlockTable
+from declip.blocks import BlockProblem, BlockTable, Here, ObjectiveTerms, Runner, fit_blocks
 from declip.estimators.base import SHARED_CONSTRAINTS, named_columns
 from declip.estimators.factors import LowRankEstimator
-from declip.intervals import CLIPPED_MODES, Intervals
+from declip.intervals import Intervals
+from declip.losses import CLIPPED_MODES, Loss
 from declip.lowrank import LowRank
-from declip.solvers import Solution, minimise, restart_dead_factors, start_model, start_scale
-from declip.validation import check_memory, check_no_limits, check_rank
+from declip.penalties import Ridge
+from declip.solvers import (
+    Solution,
+    TableProblem,
+    minimise,
+    restart_dead_factors,
+    start_loss,
+    start_model,
+)
+from declip.validation import check_memory, check_no_limits, check_rank, check_some_exact
 
 __all__ = ["FroCMC"]
 
@@ -232,7 +239,8 @@ class FroCMC(LowRankEstimator):
         if not isinstance(table, BlockTable):
             return super()._check_fittable(table)
         self._check_shape(table.shape)
-        check_blocks(table)
+        if table.n_exact == 0:
+            check_some_exact(np.empty(0), np.empty(0), len(table))
         if self.init != "random" or self.warm_start:
             raise ValueError('A folder of blocks is fitted from init="random", not warm_start.')
         if self.checkpoint is not None:
@@ -242,11 +250,12 @@ class FroCMC(LowRankEstimator):
             )
         return table
 
-    def _terms(self) -> ObjectiveTerms:
+    def _block_problem(self, table: BlockTable, runner: Runner) -> BlockProblem:
         """Return what is minimised over blocks."""
-        alphas = float(self.alpha), None if self.alpha_bias is None else float(self.alpha_bias)
         threads = effective_n_jobs(self.n_jobs)
-        return ObjectiveTerms(*alphas, bool(self.bias), self.clipped, threads=threads)
+        terms = ObjectiveTerms(self._penalty(), bool(self.bias), self.clipped, threads)
+        seed = self._rng().bit_generator.state
+        return BlockProblem(table, runner, int(self.n_components), terms, dict(seed))
 
     def _rng(self) -> np.random.Generator:
         seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
@@ -254,35 +263,22 @@ class FroCMC(LowRankEstimator):
 
     def _solve(self, table: Any, **watched: Any) -> Solution:
         if isinstance(table, BlockTable):
-            how = self._terms(), int(self.n_components), self._rng(), self.max_iter, self.tol
-            return fit_here(table, *how, watched["on_sweep"])
-        start, scale = self._start(table)
-        return minimise(
-            table,
-            start,
-            self.alpha,
-            alpha_bias=self.alpha_bias,
-            scale=scale,
-            max_iter=self.max_iter,
-            tol=self.tol,
-            threads=effective_n_jobs(self.n_jobs),
-            half=self.half_precision,
-            **watched,
-        )
+            return fit_blocks(self._block_problem(table, Here()), self._stopping(**watched))
+        start, loss = self._start(table)
+        threads = effective_n_jobs(self.n_jobs)
+        problem = TableProblem(table, start, self._penalty(), threads, half=self.half_precision)
+        return minimise(problem, loss, self._stopping(**watched))
 
-    def _start(self, intervals: Intervals) -> tuple[LowRank, float]:
-        """Return the start and the scale to begin with."""
-        rank = int(self.n_components)
-        tobit = self.clipped == "tobit" and intervals.n_censored > 0
-        rng = self._rng()
+    def _start(self, intervals: Intervals) -> tuple[LowRank, Loss]:
+        """Return the start and the loss to begin with."""
+        rank, rng = int(self.n_components), self._rng()
         if self.warm_start and hasattr(self, "row_factors_"):
             model = self._model()
             if (model.shape, model.rank, model.bias) == (intervals.shape, rank, self.bias):
                 start = restart_dead_factors(model.astype(intervals.dtype), intervals, rng)
-                scale = self.scale_ if tobit else 0.0
-                return start, scale or tobit * start_scale(intervals)
+                return start, start_loss(intervals, self.clipped, self.scale_)
         start = start_model(intervals, rank, self.bias, self.init, rng)
-        return start, tobit * start_scale(intervals)
+        return start, start_loss(intervals, self.clipped)
 
     def _check_shape(self, shape: tuple[int, int]) -> None:
         rank = check_rank(self.n_components, shape) + self.bias
@@ -291,13 +287,17 @@ class FroCMC(LowRankEstimator):
     def _rank_to_fit(self) -> int:
         return int(self.n_components)
 
-    def _row_penalty(self, components: NDArray) -> dict[str, Any]:
-        return {"alpha": self.alpha, "alpha_bias": self.alpha_bias}
+    def _penalty(self) -> Ridge:
+        alpha_bias = None if self.alpha_bias is None else float(self.alpha_bias)
+        return Ridge(float(self.alpha), alpha_bias)
+
+    def _row_penalty(self, components: NDArray) -> Ridge:
+        return self._penalty()
 
     def _finished(self, table: Any, state: Solution) -> dict[str, Any]:
         if isinstance(table, Intervals):
             return super()._finished(table, state)
-        known = {"singular_values_": state.proof, "gap_": float("nan")}
+        known = {"singular_values_": state.factors.singular_values(), "gap_": float("nan")}
         return self._fitted(state) | known | {"_fit_data": None}
 
     @cached_property

@@ -15,10 +15,19 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from declip.estimators.base import SHARED_CONSTRAINTS
 from declip.estimators.factors import FreeRankEstimator
-from declip.intervals import CLIPPED_MODES, Intervals, as_intervals
+from declip.intervals import Intervals, as_intervals
+from declip.losses import CLIPPED_MODES, Loss
 from declip.lowrank import LowRank
 from declip.objective import largest_alpha
-from declip.solvers import Solution, factored, proximal, scale_at_zero, start_scale
+from declip.penalties import TraceNorm
+from declip.solvers import (
+    Solution,
+    TraceProblem,
+    factored,
+    loss_at_zero,
+    proximal,
+    start_loss,
+)
 
 __all__ = ["TrCMC", "trace_path"]
 
@@ -146,30 +155,24 @@ class TrCMC(FreeRankEstimator):
         self.on_interrupt = on_interrupt
 
     def _solve(self, table: Any, **watched: Any) -> Solution:
-        start, scale = self._start(table)
-        how = {
-            "scale": scale,
-            "max_rank": self.max_rank,
-            "max_iter": self.max_iter,
-            "tol": self.tol,
-            "threads": effective_n_jobs(self.n_jobs),
-            **watched,
-        }
+        start, loss = self._start(table)
+        threads = effective_n_jobs(self.n_jobs)
+        problem = TraceProblem(table, TraceNorm(self.alpha), loss, self.max_rank, threads)
         small = table.shape[0] * table.shape[1] <= _PROXIMAL_UP_TO
         if self.solver == "factored" or (self.solver == "auto" and not small):
-            return factored(table, start, self.alpha, **how)
+            return factored(problem, start, self._stopping(**watched))
         # A warm start is near the solution already: no continuation.
-        first = self.alpha if start.squared_norm() else largest_alpha(table, scale)
-        return proximal(table, start, self.alpha, first_alpha=first, **how)
+        first = self.alpha if start.squared_norm() else largest_alpha(table, loss)
+        return proximal(problem, start, self._stopping(**watched), first)
 
-    def _start(self, intervals: Intervals) -> tuple[LowRank, float]:
-        tobit = self.clipped == "tobit" and intervals.n_censored > 0
-        scale = start_scale(intervals) if tobit else 0.0
+    def _start(self, intervals: Intervals) -> tuple[LowRank, Loss]:
         if self.warm_start and hasattr(self, "row_factors_"):
             model = self._model()
             if model.shape == intervals.shape:
-                return model.astype(intervals.dtype), self.scale_ or scale if tobit else 0.0
-        return LowRank.zero(intervals.shape, intervals.dtype), scale
+                loss = start_loss(intervals, self.clipped, self.scale_)
+                return model.astype(intervals.dtype), loss
+        start = LowRank.zero(intervals.shape, intervals.dtype)
+        return start, start_loss(intervals, self.clipped)
 
     @cached_property
     def gap_(self) -> float:
@@ -236,8 +239,5 @@ def _penalties(
 ) -> NDArray[np.float64]:
     if alphas is not None:
         return np.sort(np.atleast_1d(np.asarray(alphas, np.float64)))[::-1]
-    scale = 0.0
-    if clipped == "tobit" and intervals.n_censored:
-        scale = scale_at_zero(intervals, start_scale(intervals))
-    top = largest_alpha(intervals, scale)
+    top = largest_alpha(intervals, loss_at_zero(intervals, start_loss(intervals, clipped)))
     return top * np.geomspace(1.0, ratio, n_alphas)

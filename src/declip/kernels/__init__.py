@@ -2,14 +2,13 @@
 
 A *side* is the table seen by rows (or, transposed, by columns): for each row its exact cells, then
 its censored cells, which are known only by an interval. Every loop is written once and serves both
-sides. ``scale`` chooses the loss of a censored cell: 0 is half the squared distance to the
-interval, a positive number the censored Gaussian (Tobit) likelihood with that standard deviation,
-times its square.
+sides. The loss of a censored cell is an object of `declip.losses`, which names its compiled struct.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple, Protocol
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,9 +17,13 @@ from . import _kernels  # type: ignore[attr-defined]
 
 __all__ = [
     "CellLoss",
+    "CompiledLoss",
+    "Loss",
+    "RowProblem",
     "Side",
     "current_isa",
     "draw_rows",
+    "hinge",
     "interval_loss",
     "isa_names",
     "newton_solve",
@@ -28,6 +31,7 @@ __all__ = [
     "predict",
     "residuals",
     "step_trial",
+    "tobit",
     "total_loss",
     "truncated_normals",
     "update_rows",
@@ -35,6 +39,9 @@ __all__ = [
 ]
 
 Floats = NDArray[np.floating]
+
+CompiledLoss = Any  # what `hinge` and `tobit` return
+hinge, tobit = _kernels.hinge, _kernels.tobit
 
 current_isa = _kernels.current_isa
 isa_names = _kernels.isa_names
@@ -68,8 +75,50 @@ class CellLoss(NamedTuple):
     curvature: NDArray[np.float64]
 
 
-def _arrays(side: Side) -> tuple[NDArray, ...]:
-    return (
+class Loss(Protocol):
+    """A loss of censored cells: one of `declip.losses`."""
+
+    @property
+    def compiled(self) -> CompiledLoss: ...  # noqa: D102
+
+
+@dataclass(frozen=True, eq=False)
+class RowProblem:
+    """What the rows of one side are fitted to, with the factors of the other side fixed.
+
+    Row i has the factors p = own[i]: its cells are predicted as ``design[j] @ p + offset[j]``, and
+    its objective is the loss of its cells plus ``sum(ridge * p**2) / 2``.
+
+    Attributes
+    ----------
+    side : Side
+        The cells.
+    design : ndarray of shape (n_other, k)
+        What the factors of a row are multiplied by.
+    offset : ndarray of shape (n_other,)
+        What is added.
+    loss : Loss
+        Of censored cells.
+    ridge : ndarray of shape (k,), optional
+        Strength of the penalty on each factor; needed to solve for rows.
+    """
+
+    side: Side
+    design: Floats
+    offset: Floats
+    loss: Loss
+    ridge: Floats | None = None
+
+    @property
+    def compiled(self) -> Any:
+        """The same, checked and as the compiled loops take it."""
+        ridge = np.empty(0, self.design.dtype) if self.ridge is None else self.ridge
+        cells = _cells(self.side)
+        return _kernels.row_problem(cells, self.design, self.offset, ridge, self.loss.compiled)
+
+
+def _cells(side: Side) -> Any:
+    return _kernels.cells(
         side.exact_ptr,
         side.exact_idx,
         side.value,
@@ -81,87 +130,54 @@ def _arrays(side: Side) -> tuple[NDArray, ...]:
 
 
 def update_rows(
-    side: Side,
+    rows: RowProblem,
     own: Floats,
-    other: Floats,
-    offset: Floats,
-    ridge: Floats,
     *,
-    scale: float = 0.0,
     inner_steps: int = 1,
     cg_steps: int = 0,
     inner_tol: float = 1e-12,
     half: bool = False,
     threads: int = 1,
 ) -> float:
-    """Lower the objective of every row of ``own``, in place, with ``other`` fixed.
+    """Lower the objective of every row of ``own``, in place.
 
-    Row i minimises, over p = own[i], the loss of its cells at ``other[j] @ p + offset[j]`` plus
-    ``sum(ridge * p**2) / 2``, by at most ``inner_steps`` safeguarded Newton steps (each solved by
-    Cholesky, or by ``cg_steps`` conjugate gradient steps if that is positive). The objective of no
-    row ever rises.
+    By at most ``inner_steps`` safeguarded Newton steps a row, each solved by Cholesky, or by
+    ``cg_steps`` conjugate gradient steps if that is positive. The objective of no row ever rises.
 
-    With ``half``, ``other`` is rounded to half precision on the way in: half the memory to fetch at
-    random. Double precision is never halved, nor anything on a processor that cannot.
+    With ``half``, the design is rounded to half precision on the way in: half the memory to fetch
+    at random. Double precision is never halved, nor anything on a processor that cannot.
 
     Returns
     -------
     float
         The loss of all cells after the sweep, without the ridge.
     """
-    return _kernels.update_rows(
-        *(*_arrays(side), own, other, offset, ridge, scale, inner_steps, cg_steps),
-        *(inner_tol, half, threads),
-    )
+    return _kernels.update_rows(rows.compiled, own, inner_steps, cg_steps, inner_tol, half, threads)
 
 
-def residuals(
-    side: Side,
-    own: Floats,
-    other: Floats,
-    offset: Floats,
-    *,
-    scale: float = 0.0,
-    threads: int = 1,
-) -> tuple[float, Floats, Floats]:
+def residuals(rows: RowProblem, own: Floats, *, threads: int = 1) -> tuple[float, Floats, Floats]:
     """Return the loss of all cells and its gradient at the exact and at the censored cells."""
-    exact, censored = np.empty_like(side.value), np.empty_like(side.lower)
-    loss = _kernels.residuals(*_arrays(side), own, other, offset, scale, exact, censored, threads)
+    exact, censored = np.empty_like(rows.side.value), np.empty_like(rows.side.lower)
+    loss = _kernels.residuals(rows.compiled, own, exact, censored, threads)
     return loss, exact, censored
 
 
-def total_loss(
-    side: Side,
-    own: Floats,
-    other: Floats,
-    offset: Floats,
-    *,
-    scale: float = 0.0,
-    threads: int = 1,
-) -> float:
+def total_loss(rows: RowProblem, own: Floats, *, threads: int = 1) -> float:
     """Return the loss of all cells; nothing is stored for a cell."""
     none = np.empty(0, own.dtype)
-    return _kernels.residuals(*_arrays(side), own, other, offset, scale, none, none, threads)
+    return _kernels.residuals(rows.compiled, own, none, none, threads)
 
 
-def newton_sums(
-    side: Side,
-    own: Floats,
-    other: Floats,
-    offset: Floats,
-    *,
-    scale: float = 0.0,
-    threads: int = 1,
-) -> Floats:
+def newton_sums(rows: RowProblem, own: Floats, *, threads: int = 1) -> Floats:
     """Return what the cells of a block add to the Newton step of every row of ``own``.
 
     For row i at p = own[i], over its cells here: the upper triangle of ``H = sum(curvature * q
-    q^T)``, row by row, then ``g = sum(gradient * q)``, with ``q = other[j]``. The sums of several
+    q^T)``, row by row, then ``g = sum(gradient * q)``, with ``q = design[j]``. The sums of several
     blocks, added up, go to `newton_solve`.
     """
     k = own.shape[1]
     out = np.empty((len(own), k * (k + 3) // 2), own.dtype)
-    _kernels.newton_sums(*_arrays(side), own, other, offset, scale, out, threads)
+    _kernels.newton_sums(rows.compiled, own, out, threads)
     return out
 
 
@@ -179,24 +195,21 @@ def newton_solve(
 
 
 def step_trial(
-    side: Side,
+    rows: RowProblem,
     own: Floats,
     step: Floats,
-    other: Floats,
-    offset: Floats,
     lengths: NDArray[np.float64],
     *,
-    scale: float = 0.0,
     threads: int = 1,
 ) -> NDArray[np.float64]:
     """Return what a step of every row does to its censored cells in a block.
 
-    For row i, with ``dx = other[j] @ step[i]``, over its censored cells: ``sum(gradient * dx)``,
+    For row i, with ``dx = design[j] @ step[i]``, over its censored cells: ``sum(gradient * dx)``,
     ``sum(curvature * dx**2)``, ``sum(dx**2)``, and for each of the ``lengths`` t the change of the
     loss from ``own[i]`` to ``own[i] + t * step[i]``.
     """
     out = np.empty((len(own), 3 + len(lengths)))
-    _kernels.step_trial(*_arrays(side), own, step, other, offset, scale, lengths, out, threads)
+    _kernels.step_trial(rows.compiled, own, step, lengths, out, threads)
     return out
 
 
@@ -215,20 +228,12 @@ def predict(
 
 
 def interval_loss(
-    x: NDArray, lower: NDArray, upper: NDArray, *, scale: float = 0.0, threads: int = 1
+    x: NDArray, lower: NDArray, upper: NDArray, loss: CompiledLoss, *, threads: int = 1
 ) -> CellLoss:
-    """Return value, gradient and curvature of the loss of cells predicted as ``x``.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from declip.kernels import interval_loss
-    >>> interval_loss(np.array([4.0, 6.0]), np.full(2, 5.0), np.full(2, np.inf)).value
-    array([0.5, 0. ])
-    """
+    """Return value, gradient and curvature of the loss of cells predicted as ``x``."""
     arrays = [np.ascontiguousarray(a, np.float64) for a in (x, lower, upper)]
     out = CellLoss(*(np.empty_like(arrays[0]) for _ in range(3)))
-    _kernels.interval_loss(*arrays, scale, *out, threads)
+    _kernels.interval_loss(*arrays, loss, *out, threads)
     return out
 
 
@@ -283,10 +288,22 @@ def draw_rows(
         For each row, its weighted squared residuals times the precision of the other side, summed.
     """
     squares = np.zeros(len(own))
-    none = np.empty(0)
+    exact_weight, censored_weight = weights or (np.empty(0), np.empty(0))
     failed = _kernels.draw_rows(
-        *(*_arrays(side), z, *(weights or (none, none)), own, other, offset, *prior, *precision),
-        *(df if weights else 0.0, *key, same_stream, squares, threads),
+        _cells(side),
+        z,
+        exact_weight,
+        censored_weight,
+        own,
+        other,
+        offset,
+        *prior,
+        *precision,
+        df if weights else 0.0,
+        *key,
+        same_stream,
+        squares,
+        threads,
     )
     if failed:
         raise FloatingPointError(f"{failed:.0f} rows have no proper posterior")

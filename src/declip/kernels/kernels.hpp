@@ -27,6 +27,13 @@ struct CellsView {
     const T* upper;
 };
 
+// The loss of a censored cell, as it is named outside of the kernels (see with_loss in loss.hpp).
+enum class LossKind { hinge, tobit };
+struct LossSpec {
+    LossKind kind;
+    double scale;  // of the noise; the hinge has none
+};
+
 // The other side's factors, padded to ld columns, and how to lower the objective of a row.
 template <class T>
 struct Problem {
@@ -39,7 +46,7 @@ struct Problem {
     bool nearly_full;      // most cells are exact: what is not costs less to count
     int ld;                // padded number of factors
     int k;                 // number of factors
-    double scale;          // 0: hinge, > 0: tobit
+    LossSpec loss;
     int inner_steps;       // Newton steps a row at most
     int cg_steps;          // 0: Cholesky
     double inner_tol;      // stop when a step can gain less than this share of the row's objective

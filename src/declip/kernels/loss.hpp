@@ -1,6 +1,6 @@
 // The loss of one cell: value, gradient and curvature at x, for a cell known to lie in [lower, upper].
 //
-//   Hinge   half the squared distance to the interval (scale = 0)
+//   Hinge   half the squared distance to the interval
 //   Tobit   -scale^2 log P(lower <= x + scale * N(0, 1) <= upper)
 //
 // Both are convex with a curvature between 0 and 1, and both tend to (x - m)^2 / 2 (up to a constant)
@@ -9,6 +9,8 @@
 
 #include <cmath>
 #include <limits>
+
+#include "kernels.hpp"
 
 namespace {
 
@@ -103,5 +105,14 @@ struct Tobit {
         return {-scale * scale * m.log_mass, scale * g, std::fmin(1.0, std::fmax(0.0, h))};
     }
 };
+
+// Returns f(loss) for the loss that is named: the one place where one is chosen.
+template <class F>
+auto with_loss(const LossSpec& named, F f) {
+    switch (named.kind) {
+        case LossKind::tobit: return f(Tobit{named.scale});
+        default: return f(Hinge{});
+    }
+}
 
 }  // namespace

@@ -81,19 +81,55 @@ std::vector<int64_t> chunks_of(const CellsView<T>& v, int k) {
                       [&](int64_t i) { return v.exact_ptr[i] + v.censored_ptr[i] + i * row_work; });
 }
 
+// The cells of a table by row, as Python hands them over: arrays that agree with each other.
 template <class T>
-CellsView<T> view(In<int64_t> exact_ptr, In<int32_t> exact_idx, In<T> value, In<int64_t> censored_ptr,
-                  In<int32_t> censored_idx, In<T> lower, In<T> upper) {
-    const int64_t n = static_cast<int64_t>(exact_ptr.shape(0)) - 1;
-    require(n >= 0 && censored_ptr.shape(0) == exact_ptr.shape(0), "row pointers disagree");
-    require(exact_idx.shape(0) == value.shape(0) && exact_ptr.data()[n] == static_cast<int64_t>(value.shape(0)),
-            "exact cells disagree with their pointers");
-    require(censored_idx.shape(0) == lower.shape(0) && lower.shape(0) == upper.shape(0) &&
-                censored_ptr.data()[n] == static_cast<int64_t>(lower.shape(0)),
-            "censored cells disagree with their pointers");
-    return {n, exact_ptr.data(), exact_idx.data(), value.data(), censored_ptr.data(), censored_idx.data(),
-            lower.data(), upper.data()};
-}
+struct Cells {
+    In<int64_t> exact_ptr;
+    In<int32_t> exact_idx;
+    In<T> value;
+    In<int64_t> censored_ptr;
+    In<int32_t> censored_idx;
+    In<T> lower, upper;
+
+    Cells(In<int64_t> exact_ptr, In<int32_t> exact_idx, In<T> value, In<int64_t> censored_ptr,
+          In<int32_t> censored_idx, In<T> lower, In<T> upper)
+        : exact_ptr(exact_ptr), exact_idx(exact_idx), value(value), censored_ptr(censored_ptr),
+          censored_idx(censored_idx), lower(lower), upper(upper) {
+        const int64_t n = static_cast<int64_t>(exact_ptr.shape(0)) - 1;
+        require(n >= 0 && censored_ptr.shape(0) == exact_ptr.shape(0), "row pointers disagree");
+        require(exact_idx.shape(0) == value.shape(0) && exact_ptr.data()[n] == static_cast<int64_t>(value.shape(0)),
+                "exact cells disagree with their pointers");
+        require(censored_idx.shape(0) == lower.shape(0) && lower.shape(0) == upper.shape(0) &&
+                    censored_ptr.data()[n] == static_cast<int64_t>(lower.shape(0)),
+                "censored cells disagree with their pointers");
+    }
+
+    CellsView<T> view() const {
+        return {static_cast<int64_t>(exact_ptr.shape(0)) - 1, exact_ptr.data(), exact_idx.data(), value.data(),
+                censored_ptr.data(), censored_idx.data(), lower.data(), upper.data()};
+    }
+};
+
+// What the rows of a table are fitted to: their cells at other[j] . p + offset[j], and the ridge on p (or none).
+template <class T>
+struct RowProblem {
+    Cells<T> cells;
+    Matrix<T> other;
+    In<T> offset, ridge;
+    LossSpec loss;
+
+    RowProblem(const Cells<T>& cells, Matrix<T> other, In<T> offset, In<T> ridge, const LossSpec& loss)
+        : cells(cells), other(other), offset(offset), ridge(ridge), loss(loss) {
+        require(offset.shape(0) == other.shape(0) && (ridge.shape(0) == 0 || ridge.shape(0) == other.shape(1)),
+                "factor shapes disagree");
+    }
+
+    int k() const { return static_cast<int>(other.shape(1)); }
+    template <class Factors>
+    bool fits(const Factors& own) const {
+        return own.shape(0) + 1 == cells.exact_ptr.shape(0) && own.shape(1) == other.shape(1);
+    }
+};
 
 // Room for rows that are read at random: in huge pages, if it is large.
 template <class T>
@@ -140,23 +176,18 @@ const T* unless_constant(In<T> offset) {
 }
 
 template <class T>
-double update_rows(In<int64_t> exact_ptr, In<int32_t> exact_idx, In<T> value, In<int64_t> censored_ptr,
-                  In<int32_t> censored_idx, In<T> lower, In<T> upper, OutMatrix<T> own, Matrix<T> other,
-                  In<T> offset, In<T> ridge, double scale, int inner_steps, int cg_steps, double inner_tol, bool half,
-                  int threads) {
-    const CellsView<T> cells = view<T>(exact_ptr, exact_idx, value, censored_ptr, censored_idx, lower, upper);
-    const int k = static_cast<int>(other.shape(1));
-    require(static_cast<int64_t>(own.shape(0)) == cells.n_rows && static_cast<int>(own.shape(1)) == k &&
-                static_cast<int>(ridge.shape(0)) == k && offset.shape(0) == other.shape(0),
-            "factor shapes disagree");
+double update_rows(const RowProblem<T>& rows, OutMatrix<T> own, int inner_steps, int cg_steps, double inner_tol,
+                   bool half, int threads) {
+    require(rows.fits(own) && rows.ridge.shape(0) == rows.other.shape(1), "factor shapes disagree");
+    const CellsView<T> cells = rows.cells.view();
     const nb::gil_scoped_release release;
-    const int ld = kernels<T>().padded(k);
-    const Padded<T> padded(other, ridge.data(), ld, half);
-    const T shift = offset.shape(0) > 0 ? *offset.data() : T(0);
-    const int64_t n_other = other.shape(0);
-    const bool nearly_full = value.shape(0) > kNearlyFull * cells.n_rows * n_other;
-    const Problem<T> problem{padded.other.get(), padded.half.get(), unless_constant<T>(offset), shift,
-                             padded.ridge.data(), n_other, nearly_full, ld, k, scale,
+    const int k = rows.k(), ld = kernels<T>().padded(k);
+    const Padded<T> padded(rows.other, rows.ridge.data(), ld, half);
+    const T shift = rows.offset.shape(0) > 0 ? *rows.offset.data() : T(0);
+    const int64_t n_other = rows.other.shape(0);
+    const bool nearly_full = rows.cells.value.shape(0) > kNearlyFull * cells.n_rows * n_other;
+    const Problem<T> problem{padded.other.get(), padded.half.get(), unless_constant<T>(rows.offset), shift,
+                             padded.ridge.data(), n_other, nearly_full, ld, k, rows.loss,
                              inner_steps, cg_steps, inner_tol};
     return over_chunks_with(chunks_of(cells, k), threads, [&] {
         std::unique_ptr<RowWorker> worker(kernels<T>().sweep_worker(problem, cells, own.data()));
@@ -164,71 +195,51 @@ double update_rows(In<int64_t> exact_ptr, In<int32_t> exact_idx, In<T> value, In
     });
 }
 
-// A problem that is looked at, not solved: no ridge and no steps.
-template <class T>
-Problem<T> at_these_factors(const Padded<T>& padded, In<T> offset, int ld, int k, double scale) {
-    return {padded.other.get(), nullptr, offset.data(), T(0), nullptr, 0, false, ld, k, scale, 0, 0, 0.0};
+// Calls f(problem, cells, begin, end) on chunks of rows; the problem is looked at, not solved: no ridge and no steps.
+template <class T, class F>
+double over_rows(const RowProblem<T>& rows, int threads, F f) {
+    const nb::gil_scoped_release release;
+    const CellsView<T> cells = rows.cells.view();
+    const int k = rows.k(), ld = kernels<T>().padded(k);
+    const Padded<T> padded(rows.other, nullptr, ld);
+    const Problem<T> problem{padded.other.get(), nullptr, rows.offset.data(), T(0), nullptr, 0, false, ld, k, rows.loss,
+                             0, 0, 0.0};
+    return over_chunks(chunks_of(cells, k), threads,
+                       [&](int64_t begin, int64_t end) { return f(problem, cells, begin, end); });
 }
 
 template <class T>
-double residuals(In<int64_t> exact_ptr, In<int32_t> exact_idx, In<T> value, In<int64_t> censored_ptr,
-                 In<int32_t> censored_idx, In<T> lower, In<T> upper, Matrix<T> own, Matrix<T> other,
-                 In<T> offset, double scale, Out<T> exact_out, Out<T> censored_out, int threads) {
-    const CellsView<T> cells = view<T>(exact_ptr, exact_idx, value, censored_ptr, censored_idx, lower, upper);
-    const int k = static_cast<int>(other.shape(1));
+double residuals(const RowProblem<T>& rows, Matrix<T> own, Out<T> exact_out, Out<T> censored_out, int threads) {
     const bool loss_only = exact_out.shape(0) + censored_out.shape(0) == 0;
-    require(static_cast<int64_t>(own.shape(0)) == cells.n_rows && static_cast<int>(own.shape(1)) == k &&
-                offset.shape(0) == other.shape(0) &&
-                ((exact_out.shape(0) == value.shape(0) && censored_out.shape(0) == lower.shape(0)) || loss_only),
+    require(rows.fits(own) && (loss_only || (exact_out.shape(0) == rows.cells.value.shape(0) &&
+                                             censored_out.shape(0) == rows.cells.lower.shape(0))),
             "factor shapes disagree");
-    const nb::gil_scoped_release release;
-    const int ld = kernels<T>().padded(k);
-    const Padded<T> padded(other, nullptr, ld);
-    const Problem<T> problem = at_these_factors(padded, offset, ld, k, scale);
-    return over_chunks(chunks_of(cells, k), threads, [&](int64_t begin, int64_t end) {
-        return kernels<T>().residual_rows(problem, cells, own.data(), k, begin, end,
-                                          loss_only ? nullptr : exact_out.data(), loss_only ? nullptr : censored_out.data());
+    T *const exact = loss_only ? nullptr : exact_out.data(), *const censored = loss_only ? nullptr : censored_out.data();
+    return over_rows(rows, threads, [&](const Problem<T>& problem, const CellsView<T>& cells, int64_t begin, int64_t end) {
+        return kernels<T>().residual_rows(problem, cells, own.data(), problem.k, begin, end, exact, censored);
     });
 }
 
 // The sums of a Newton step over the cells of one block: upper triangle of H, then g, for each row.
 template <class T>
-void newton_sums(In<int64_t> exact_ptr, In<int32_t> exact_idx, In<T> value, In<int64_t> censored_ptr, In<int32_t> censored_idx,
-                 In<T> lower, In<T> upper, Matrix<T> own, Matrix<T> other, In<T> offset, double scale, OutMatrix<T> out,
-                 int threads) {
-    const CellsView<T> cells = view<T>(exact_ptr, exact_idx, value, censored_ptr, censored_idx, lower, upper);
-    const int k = static_cast<int>(other.shape(1));
-    require(static_cast<int64_t>(own.shape(0)) == cells.n_rows && static_cast<int>(own.shape(1)) == k &&
-                offset.shape(0) == other.shape(0) && out.shape(0) == own.shape(0) &&
-                static_cast<int>(out.shape(1)) == k * (k + 3) / 2,
+void newton_sums(const RowProblem<T>& rows, Matrix<T> own, OutMatrix<T> out, int threads) {
+    const int k = rows.k();
+    require(rows.fits(own) && out.shape(0) == own.shape(0) && static_cast<int>(out.shape(1)) == k * (k + 3) / 2,
             "factor shapes disagree");
-    const nb::gil_scoped_release release;
-    const int ld = kernels<T>().padded(k);
-    const Padded<T> padded(other, nullptr, ld);
-    const Problem<T> problem = at_these_factors(padded, offset, ld, k, scale);
-    over_chunks(chunks_of(cells, k), threads, [&](int64_t begin, int64_t end) {
+    over_rows(rows, threads, [&](const Problem<T>& problem, const CellsView<T>& cells, int64_t begin, int64_t end) {
         return kernels<T>().newton_sums(problem, cells, own.data(), begin, end, out.data());
     });
 }
 
 template <class T>
-void step_trial(In<int64_t> exact_ptr, In<int32_t> exact_idx, In<T> value, In<int64_t> censored_ptr, In<int32_t> censored_idx,
-                In<T> lower, In<T> upper, Matrix<T> own, Matrix<T> step, Matrix<T> other, In<T> offset, double scale,
-                In<double> lengths, OutMatrix<double> out, int threads) {
-    const CellsView<T> cells = view<T>(exact_ptr, exact_idx, value, censored_ptr, censored_idx, lower, upper);
-    const int k = static_cast<int>(other.shape(1));
-    require(static_cast<int64_t>(own.shape(0)) == cells.n_rows && static_cast<int>(own.shape(1)) == k &&
-                step.shape(0) == own.shape(0) && static_cast<int>(step.shape(1)) == k &&
-                offset.shape(0) == other.shape(0) && out.shape(0) == own.shape(0) &&
-                out.shape(1) == 3 + lengths.shape(0),
+void step_trial(const RowProblem<T>& rows, Matrix<T> own, Matrix<T> step, In<double> lengths, OutMatrix<double> out,
+                int threads) {
+    require(rows.fits(own) && rows.fits(step) && out.shape(0) == own.shape(0) && out.shape(1) == 3 + lengths.shape(0),
             "factor shapes disagree");
-    const nb::gil_scoped_release release;
-    const int ld = kernels<T>().padded(k);
-    const Padded<T> padded(other, nullptr, ld);
-    const Problem<T> problem = at_these_factors(padded, offset, ld, k, scale);
-    over_chunks(chunks_of(cells, k), threads, [&](int64_t begin, int64_t end) {
-        return kernels<T>().step_trial(problem, cells, own.data(), step.data(), lengths.data(),
-                                       static_cast<int>(lengths.shape(0)), begin, end, out.data());
+    const int n_lengths = static_cast<int>(lengths.shape(0));
+    over_rows(rows, threads, [&](const Problem<T>& problem, const CellsView<T>& cells, int64_t begin, int64_t end) {
+        return kernels<T>().step_trial(problem, cells, own.data(), step.data(), lengths.data(), n_lengths, begin, end,
+                                       out.data());
     });
 }
 
@@ -268,25 +279,24 @@ void predict(In<int32_t> rows, In<int32_t> cols, Matrix<T> own, Matrix<T> other,
     });
 }
 
-void interval_loss(In<double> x, In<double> lower, In<double> upper, double scale, Out<double> value,
+void interval_loss(In<double> x, In<double> lower, In<double> upper, const LossSpec& named, Out<double> value,
                    Out<double> gradient, Out<double> curvature, int threads) {
     const size_t n = x.shape(0);
     require(lower.shape(0) == n && upper.shape(0) == n && value.shape(0) == n && gradient.shape(0) == n &&
                 curvature.shape(0) == n,
             "shapes disagree");
     const nb::gil_scoped_release release;
-    const Hinge hinge{};
-    const Tobit tobit{scale};
     const auto ends = chunk_ends(n, kChunkWork, [](int64_t i) { return i; });
-    over_chunks(ends, threads, [&](int64_t begin, int64_t end) {
-        for (int64_t c = begin; c < end; ++c) {
-            const double a = lower.data()[c], b = upper.data()[c];
-            const CellLoss cell = scale > 0 ? tobit(x.data()[c], a, b) : hinge(x.data()[c], a, b);
-            value.data()[c] = cell.value;
-            gradient.data()[c] = cell.gradient;
-            curvature.data()[c] = cell.curvature;
-        }
-        return 0.0;
+    with_loss(named, [&](const auto& loss) {
+        return over_chunks(ends, threads, [&](int64_t begin, int64_t end) {
+            for (int64_t c = begin; c < end; ++c) {
+                const CellLoss cell = loss(x.data()[c], lower.data()[c], upper.data()[c]);
+                value.data()[c] = cell.value;
+                gradient.data()[c] = cell.gradient;
+                curvature.data()[c] = cell.curvature;
+            }
+            return 0.0;
+        });
     });
 }
 
@@ -299,22 +309,21 @@ std::vector<double> padded_square(Matrix<double> A, int ld) {
     return out;
 }
 
-double draw_rows(In<int64_t> exact_ptr, In<int32_t> exact_idx, In<double> value, In<int64_t> censored_ptr,
-                 In<int32_t> censored_idx, In<double> lower, In<double> upper, Out<double> z, Out<double> exact_weight,
-                 Out<double> censored_weight, OutMatrix<double> own, Matrix<double> other, In<double> offset,
-                 Matrix<double> prior_precision, In<double> prior_information, In<double> own_precision,
-                 In<double> other_precision, double df, uint64_t seed, uint64_t sweep, bool same_stream,
-                 Out<double> squares, int threads) {
-    const CellsView<double> cells = view<double>(exact_ptr, exact_idx, value, censored_ptr, censored_idx, lower, upper);
+double draw_rows(const Cells<double>& table, Out<double> z, Out<double> exact_weight, Out<double> censored_weight,
+                 OutMatrix<double> own, Matrix<double> other, In<double> offset, Matrix<double> prior_precision,
+                 In<double> prior_information, In<double> own_precision, In<double> other_precision, double df,
+                 uint64_t seed, uint64_t sweep, bool same_stream, Out<double> squares, int threads) {
+    const CellsView<double> cells = table.view();
     const size_t n = own.shape(0), m = other.shape(0), k = own.shape(1);
     require(static_cast<int64_t>(n) == cells.n_rows && other.shape(1) == k && prior_precision.shape(0) == k &&
                 prior_precision.shape(1) == k && prior_information.shape(0) == k,
             "factor shapes disagree");
     require(offset.shape(0) == m && other_precision.shape(0) == m && own_precision.shape(0) == n &&
-                squares.shape(0) == n && z.shape(0) == lower.shape(0),
+                squares.shape(0) == n && z.shape(0) == table.lower.shape(0),
             "shapes disagree");
     const bool weighted = df > 0;
-    require(!weighted || (exact_weight.shape(0) == value.shape(0) && censored_weight.shape(0) == lower.shape(0)),
+    require(!weighted || (exact_weight.shape(0) == table.value.shape(0) &&
+                          censored_weight.shape(0) == table.lower.shape(0)),
             "weights disagree with the cells");
     const nb::gil_scoped_release release;
     const int ld = kernels<double>().padded(static_cast<int>(k));
@@ -362,19 +371,30 @@ auto as_is(const char* name) { return nb::arg(name).noconvert(); }
 template <class T>
 void define(nb::module_& m) {
     using namespace declip;
-    m.def("update_rows", &update_rows<T>, as_is("exact_ptr"), as_is("exact_idx"), as_is("value"),
-          as_is("censored_ptr"), as_is("censored_idx"), as_is("lower"), as_is("upper"), as_is("own"), as_is("other"),
-          as_is("offset"), as_is("ridge"), nb::arg("scale"), nb::arg("inner_steps"), nb::arg("cg_steps"),
+    const std::string suffix = sizeof(T) == 4 ? "32" : "64";
+    nb::class_<Cells<T>>(m, ("Cells" + suffix).c_str());
+    nb::class_<RowProblem<T>>(m, ("RowProblem" + suffix).c_str());
+    m.def(
+        "cells",
+        [](In<int64_t> exact_ptr, In<int32_t> exact_idx, In<T> value, In<int64_t> censored_ptr,
+           In<int32_t> censored_idx, In<T> lower, In<T> upper) {
+            return Cells<T>(exact_ptr, exact_idx, value, censored_ptr, censored_idx, lower, upper);
+        },
+        as_is("exact_ptr"), as_is("exact_idx"), as_is("value"), as_is("censored_ptr"), as_is("censored_idx"),
+        as_is("lower"), as_is("upper"));
+    m.def(
+        "row_problem",
+        [](const Cells<T>& cells, Matrix<T> other, In<T> offset, In<T> ridge, const LossSpec& loss) {
+            return RowProblem<T>(cells, other, offset, ridge, loss);
+        },
+        nb::arg("cells"), as_is("other"), as_is("offset"), as_is("ridge"), nb::arg("loss"));
+    m.def("update_rows", &update_rows<T>, nb::arg("rows"), as_is("own"), nb::arg("inner_steps"), nb::arg("cg_steps"),
           nb::arg("inner_tol"), nb::arg("half"), nb::arg("threads"));
-    m.def("residuals", &residuals<T>, as_is("exact_ptr"), as_is("exact_idx"), as_is("value"),
-          as_is("censored_ptr"), as_is("censored_idx"), as_is("lower"), as_is("upper"), as_is("own"), as_is("other"),
-          as_is("offset"), nb::arg("scale"), as_is("exact_out"), as_is("censored_out"), nb::arg("threads"));
-    m.def("newton_sums", &newton_sums<T>, as_is("exact_ptr"), as_is("exact_idx"), as_is("value"), as_is("censored_ptr"),
-          as_is("censored_idx"), as_is("lower"), as_is("upper"), as_is("own"), as_is("other"), as_is("offset"),
-          nb::arg("scale"), as_is("out"), nb::arg("threads"));
-    m.def("step_trial", &step_trial<T>, as_is("exact_ptr"), as_is("exact_idx"), as_is("value"), as_is("censored_ptr"),
-          as_is("censored_idx"), as_is("lower"), as_is("upper"), as_is("own"), as_is("step"), as_is("other"),
-          as_is("offset"), nb::arg("scale"), as_is("lengths"), as_is("out"), nb::arg("threads"));
+    m.def("residuals", &residuals<T>, nb::arg("rows"), as_is("own"), as_is("exact_out"), as_is("censored_out"),
+          nb::arg("threads"));
+    m.def("newton_sums", &newton_sums<T>, nb::arg("rows"), as_is("own"), as_is("out"), nb::arg("threads"));
+    m.def("step_trial", &step_trial<T>, nb::arg("rows"), as_is("own"), as_is("step"), as_is("lengths"), as_is("out"),
+          nb::arg("threads"));
     m.def("newton_solve", &newton_solve<T>, as_is("sums"), as_is("own"), as_is("ridge"), as_is("step"), as_is("slope"),
           nb::arg("threads"));
     m.def("predict", &predict<T>, as_is("rows"), as_is("cols"), as_is("own"), as_is("other"), as_is("out"),
@@ -383,12 +403,14 @@ void define(nb::module_& m) {
 
 NB_MODULE(_kernels, m) {
     using namespace declip;
+    nb::class_<LossSpec>(m, "Loss");
+    m.def("hinge", [] { return LossSpec{LossKind::hinge, 0.0}; });
+    m.def("tobit", [](double scale) { return LossSpec{LossKind::tobit, scale}; }, nb::arg("scale"));
     define<float>(m);
     define<double>(m);
-    m.def("interval_loss", &interval_loss, as_is("x"), as_is("lower"), as_is("upper"), nb::arg("scale"),
+    m.def("interval_loss", &interval_loss, as_is("x"), as_is("lower"), as_is("upper"), nb::arg("loss"),
           as_is("value"), as_is("gradient"), as_is("curvature"), nb::arg("threads"));
-    m.def("draw_rows", &draw_rows, as_is("exact_ptr"), as_is("exact_idx"), as_is("value"), as_is("censored_ptr"),
-          as_is("censored_idx"), as_is("lower"), as_is("upper"), as_is("z"), as_is("exact_weight"), as_is("censored_weight"),
+    m.def("draw_rows", &draw_rows, nb::arg("cells"), as_is("z"), as_is("exact_weight"), as_is("censored_weight"),
           as_is("own"), as_is("other"), as_is("offset"), as_is("prior_precision"), as_is("prior_information"),
           as_is("own_precision"), as_is("other_precision"), nb::arg("df"), nb::arg("seed"), nb::arg("sweep"),
           nb::arg("same_stream"), as_is("squares"), nb::arg("threads"));

@@ -185,14 +185,9 @@ class NewtonSolve {
 
 template <class T>
 struct PartialImpl {
-    template <class F>
-    static void with_loss(double scale, F f) {
-        if (scale > 0) f(Tobit{scale});
-        else f(Hinge{});
-    }
     static double sums(const Problem<T>& problem, const CellsView<T>& cells, const T* own, int64_t begin, int64_t end, T* out) {
         const int64_t k = problem.k, width = k * (k + 3) / 2;
-        with_loss(problem.scale, [&](auto loss) {
+        with_loss(problem.loss, [&](auto loss) {
             NewtonSums<T, decltype(loss)> sums(problem, loss);
             for (int64_t i = begin; i < end; ++i) sums.row(row_cells(cells, i), own + i * k, out + i * width);
         });
@@ -201,7 +196,7 @@ struct PartialImpl {
     static double trial(const Problem<T>& problem, const CellsView<T>& cells, const T* own, const T* step,
                         const double* lengths, int n_lengths, int64_t begin, int64_t end, double* out) {
         const int64_t k = problem.k;
-        with_loss(problem.scale, [&](auto loss) {
+        with_loss(problem.loss, [&](auto loss) {
             StepTrial<T, decltype(loss)> trial(problem, loss);
             for (int64_t i = begin; i < end; ++i)
                 trial.row(row_cells(cells, i), own + i * k, step + i * k, lengths, n_lengths, out + i * (3 + n_lengths));

@@ -1,4 +1,4 @@
-// A half-sweep: the rows of a table, solved one after the other by the workers of its threads.
+// Half a sweep: the rows of a table, solved one after the other by the workers of its threads.
 #pragma once
 
 #include <cstdint>
@@ -121,16 +121,24 @@ struct SweepImpl {
 
     // own is (n_rows, k) row-major, not padded.
     static RowWorker* worker(const Problem<T>& problem, const CellsView<T>& cells, T* own) {
-        if (problem.scale > 0) return new RowQueue<T, Tobit>(problem, Tobit{problem.scale}, cells, own);
-        return new RowQueue<T, Hinge>(problem, Hinge{}, cells, own);
+        return with_loss(problem.loss, [&](const auto& loss) -> RowWorker* {
+            return new RowQueue<T, std::decay_t<decltype(loss)>>(problem, loss, cells, own);
+        });
     }
 
     // Loss of the cells of rows [begin, end) and, unless null, its gradients; own is unpadded, other padded.
     static double residuals(const Problem<T>& problem, const CellsView<T>& cells, const T* own, int k,
                             int64_t begin, int64_t end, T* exact_out, T* censored_out) {
+        return with_loss(problem.loss, [&](const auto& loss) {
+            return residuals_under(loss, problem, cells, own, k, begin, end, exact_out, censored_out);
+        });
+    }
+
+  private:
+    template <class Loss>
+    static double residuals_under(const Loss& loss, const Problem<T>& problem, const CellsView<T>& cells, const T* own,
+                                  int k, int64_t begin, int64_t end, T* exact_out, T* censored_out) {
         Buffer<T> p(problem.ld);
-        const Tobit tobit{problem.scale};
-        const Hinge hinge{};
         double total = 0;
         for (int64_t i = begin; i < end; ++i) {
             const RowCells<T> row = row_cells(cells, i);
@@ -146,8 +154,7 @@ struct SweepImpl {
                 const int32_t j = row.censored_idx[c];
                 const T* q = problem.other + static_cast<int64_t>(j) * problem.ld;
                 const double x = static_cast<double>(dot(q, p.get(), problem.ld)) + offset_of(problem, j);
-                const CellLoss cell = problem.scale > 0 ? tobit(x, row.lower[c], row.upper[c])
-                                                        : hinge(x, row.lower[c], row.upper[c]);
+                const CellLoss cell = loss(x, row.lower[c], row.upper[c]);
                 total += cell.value;
                 if (censored_out != nullptr) censored_out[row.censored_begin + c] = static_cast<T>(cell.gradient);
             }

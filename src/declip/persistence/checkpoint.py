@@ -47,17 +47,18 @@ class Checkpoint:
         self.state = self._found() if self.path.exists() else None
         self._next = monotonic() + PAUSE
 
-    def put(self, state: Any) -> None:
-        """Write a state, if it is time."""
+    def put(self, state: Any, last: bool = False) -> Any:
+        """Write a state, if it is time; return it."""
         began = monotonic()
         if began < self._next:
-            return
+            return state
         with about_model(self.path, "cannot be written"):
             content, arrays = encode(state)
         archive = Archive(_KIND, {"fit": self.fit, "state": content}, arrays)
         write_archive(self.path, archive, overwrite=True)
         ended = monotonic()
         self._next = ended + max(PAUSE, SHARE * (ended - began))
+        return state
 
     def done(self) -> None:
         """Remove the file: the fit is complete."""

@@ -14,8 +14,8 @@ from scipy.special import log_ndtr
 from scipy.stats import norm
 from sklearn.base import clone
 
-from declip import kernels
 from declip.intervals import Intervals
+from declip.losses import Hinge, Tobit
 from declip.model_selection import EntrySearchCV, EntryShuffleSplit, HeldOutCells
 from declip.model_selection.splits import keep_cells
 from declip.reclip import LEFT, RESTORED, Reclipped, ReclipResult, Trial, reclip
@@ -224,7 +224,7 @@ class _Search:
         shown, cells = keep_cells(self.scaled, train), HeldOutCells.of(self.scaled).take(test)
         laws = PredictiveDistribution(fitted(candidate.estimator, shown), shown)
         centre, spread = laws.at(cells.rows, cells.cols)
-        error = kernels.interval_loss(centre, cells.lower, cells.upper).gradient
+        error = Hinge().cells(centre, cells.lower, cells.upper).gradient
         return error, spread, cells.lower == cells.upper
 
 
@@ -328,14 +328,13 @@ def _reclipped(intervals: Intervals, by_column: bool) -> list[tuple[Reclipped, N
 def _likelihood(estimator: Any, cells: HeldOutCells) -> float:
     """Return the mean log-likelihood of held-out cells under the noise scale that fits best."""
     x = np.asarray(estimator.predict(cells.rows, cells.cols), np.float64)
-    error = kernels.interval_loss(x, cells.lower, cells.upper).gradient
+    error = Hinge().cells(x, cells.lower, cells.upper).gradient
     known = cells.lower == cells.upper
     scale = max(float(np.sqrt(np.mean(error**2))), 1e-9)
     for _ in range(_SCALE_STEPS if not known.all() else 0):
-        cell = kernels.interval_loss(x, cells.lower, cells.upper, scale=scale)
-        expected = scale**2 * (1 - cell.curvature) + cell.gradient**2
+        expected = Tobit(scale).expected_squares(x, cells.lower, cells.upper)
         scale = max(float(np.sqrt(np.where(known, error**2, expected).mean())), 1e-9)
-    cell = kernels.interval_loss(x, cells.lower, cells.upper, scale=scale)
+    cell = Tobit(scale).cells(x, cells.lower, cells.upper)
     exact = 0.5 * (error / scale) ** 2 + np.log(scale)
     return -float(np.mean(np.where(known, exact, cell.value / scale**2)))
 

@@ -1,28 +1,39 @@
 """Loops over iterations: each takes intervals and a start, and returns one result object."""
 
-from declip.solvers.als import minimise, solve_rows
-from declip.solvers.clipping import Limits
+from declip.clipping import Limits
+from declip.solvers.als import TableProblem, minimise, solve_rows
 from declip.solvers.exact import Bracket, minimum_trace_norm
-from declip.solvers.noise import scale_at_zero
-from declip.solvers.solution import NO_RESUME_POINT, ResumePoint, Solution
-from declip.solvers.start import constant_model, restart_dead_factors, start_model, start_scale
-from declip.solvers.subgradient import subgradient_descent
-from declip.solvers.trace import factored, proximal
+from declip.solvers.solution import NO_RESUME_POINT, ResumePoint, Solution, Stopping
+from declip.solvers.start import (
+    constant_model,
+    loss_at_zero,
+    restart_dead_factors,
+    start_loss,
+    start_model,
+    start_scale,
+)
+from declip.solvers.subgradient import ClippedTraceProblem, subgradient_descent
+from declip.solvers.trace import TraceProblem, factored, proximal
 
 __all__ = [
     "NO_RESUME_POINT",
     "Bracket",
+    "ClippedTraceProblem",
     "Limits",
     "ResumePoint",
     "Solution",
+    "Stopping",
+    "TableProblem",
+    "TraceProblem",
     "constant_model",
     "factored",
+    "loss_at_zero",
     "minimise",
     "minimum_trace_norm",
     "proximal",
     "restart_dead_factors",
-    "scale_at_zero",
     "solve_rows",
+    "start_loss",
     "start_model",
     "start_scale",
     "subgradient_descent",

@@ -8,126 +8,332 @@ objective never rises. Two things make it fast, and neither can make it rise:
   (offsets are centred likewise, which leaves the mean free);
 - the next sweep starts from a point extrapolated along the last step (Nesterov). If it ends higher
   than before, it is thrown away and a plain sweep is made instead.
+
+The loop, `minimise`, knows a table by a `Problem` alone: `TableProblem` is one in memory,
+`declip.blocks.BlockProblem` one in blocks, in this process or on a cluster.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from declip import kernels
 from declip.intervals import Cells, Intervals
+from declip.losses import CensoredSums, Loss, Residuals
 from declip.lowrank import LowRank
-from declip.objective import Penalised, total_loss
-from declip.solvers.noise import fit_scale
-from declip.solvers.solution import NO_RESUME_POINT, ResumePoint, Solution
+from declip.objective import total_loss
+from declip.penalties import Ridge
+from declip.solvers.solution import Factors, Solution, Stopping
 
-__all__ = ["SETTLED_SWEEPS", "minimise", "ridge_of", "settling_unit", "solve_rows", "update_rows"]
+__all__ = [
+    "Point",
+    "Problem",
+    "State",
+    "TablePoint",
+    "TableProblem",
+    "TableResiduals",
+    "minimise",
+    "solve_rows",
+    "update_rows",
+]
 
 _INNER_STEPS = 3  # Newton steps of a row in a sweep; later ones touch only cells that changed
-SETTLED_SWEEPS = 3  # sweeps in a row that must gain less than tol
+_SETTLED_SWEEPS = 3  # sweeps in a row that must gain less than tol
 _CG_FROM = 32  # factors from which conjugate gradients lower the objective faster than Cholesky
 _CG_STEPS = 3
 _HALF_UNTIL = 1e-3  # share of the objective a sweep must gain for half precision to be enough
+_TO_ROUNDING: dict[str, Any] = {"inner_steps": 100, "inner_tol": 1e-18}
 
 
-@dataclass(frozen=True)
-class _Point:
-    """A model with its loss and its objective."""
+class Point(Protocol):
+    """Factors as they are and one sweep earlier, with the loss of the cells and the penalty."""
+
+    @property
+    def loss(self) -> float: ...  # noqa: D102
+    @property
+    def penalty(self) -> float: ...  # noqa: D102
+    @property
+    def half(self) -> bool: ...  # noqa: D102
+
+
+class Problem(Protocol):
+    """A table and a penalty, as the loop sees them. Points are passed on, never looked into."""
+
+    @property
+    def n_cells(self) -> int:
+        """Number of observed cells."""
+
+    @property
+    def n_exact(self) -> int:
+        """Number of exact cells."""
+
+    def begin(self, loss: Loss) -> Any:
+        """Return the start of a fit."""
+
+    def evaluate(self, point: Any, loss: Loss) -> Any:
+        """Return the same point with its loss and penalty computed anew."""
+
+    def sweep(self, point: Any, t: float, loss: Loss) -> Any:
+        """Sweep over columns, then rows, from t of the way along the last step."""
+
+    def balance(self, point: Any) -> Any:
+        """Return the same matrix with its factors balanced and its offsets centred."""
+
+    def residuals(self, point: Any) -> Residuals:
+        """Return what a noise scale is estimated from."""
+
+    def polish(self, point: Any, loss: Loss) -> Any:
+        """Return the point with its rows solved to rounding."""
+
+    def factors(self, point: Any) -> Factors:
+        """Return the matrix."""
+
+
+@dataclass(frozen=True, eq=False)
+class State:
+    """A fit between two sweeps."""
+
+    point: Any
+    loss: Loss
+    history: list[float]
+    momentum: int = 0
+    settled: int = 0
+
+    @property
+    def value(self) -> float:
+        """The objective."""
+        return self.history[-1]
+
+    @property
+    def n_iter(self) -> int:
+        """Number of sweeps."""
+        return len(self.history) - 1
+
+    @property
+    def converged(self) -> bool:
+        """Whether the objective has settled."""
+        return self.settled >= _SETTLED_SWEEPS
+
+
+def minimise(problem: Problem, loss: Loss, stopping: Stopping, polish: bool = True) -> Solution:
+    """Minimise the objective of the factor model.
+
+    Parameters
+    ----------
+    problem : Problem
+        The table, the penalty and the start.
+    loss : Loss
+        Of censored cells; its noise scale, if it has one, is estimated along the way.
+    stopping : Stopping
+        Settled is an objective that fell by less than ``tol`` of the loss's unit in each of three
+        sweeps in a row.
+    polish : bool
+        Whether to end with the rows solved to rounding, as `solve_rows` does for new ones.
+    """
+    state = stopping.resume_point.state or _first(problem, loss)
+    stopped = False
+    while state.n_iter < stopping.max_iter and not state.converged and not stopped:
+        state = stopping.resume_point.put(_step(problem, state, stopping.tol))
+        stopped = stopping.on_sweep(_solution(problem, state))
+    state = stopping.resume_point.put(state, last=True)
+    final = _polished(problem, state) if polish else state
+    unit = final.loss.unit(problem.n_cells, final.history[0], final.value)
+    return replace(_solution(problem, final), converged=final.converged, stopped=stopped, unit=unit)
+
+
+def _first(problem: Problem, loss: Loss) -> State:
+    start = problem.begin(loss)
+    return State(start, loss, [_value(problem, start, loss)])
+
+
+def _value(problem: Problem, point: Point, loss: Loss) -> float:
+    return loss.objective(point.loss, point.penalty, problem.n_exact)
+
+
+def _step(problem: Problem, state: State, tol: float) -> State:
+    """Make one sweep of the fit."""
+    momentum, loss = state.momentum, state.loss
+    new = problem.sweep(state.point, 1 + momentum / (momentum + 3), loss)
+    if momentum and not _value(problem, new, loss) <= state.value:
+        momentum = 0
+        new = problem.sweep(state.point, 1.0, loss)
+    new = problem.balance(new)
+    loss, cells = loss.estimated(problem.residuals(new), new.loss, new.penalty)
+    new = replace(new, loss=cells)
+    value = _value(problem, new, loss)
+    unit = loss.unit(problem.n_cells, state.history[0], value)
+    gain = state.value - value
+    if new.half and gain < _HALF_UNTIL * unit:
+        new = problem.evaluate(replace(new, half=False), loss)
+        value = _value(problem, new, loss)
+    settled = state.settled + 1 if gain <= tol * unit else 0
+    return State(new, loss, [*state.history, value], momentum + 1, settled)
+
+
+def _polished(problem: Problem, state: State) -> State:
+    """Return the state with its rows solved to rounding, if that is no higher."""
+    point = problem.polish(state.point, state.loss)
+    value = _value(problem, point, state.loss)
+    if not value <= state.value:
+        return state
+    return replace(state, point=point, history=[*state.history[:-1], value])
+
+
+def _solution(problem: Problem, state: State) -> Solution:
+    return Solution(problem.factors(state.point), np.array(state.history), False, state.loss)
+
+
+@dataclass(frozen=True, eq=False)
+class TablePoint:
+    """A point of a `TableProblem`; ``half`` says that sweeps read half precision."""
 
     model: LowRank
-    loss: float
-    value: float
+    before: LowRank
+    loss: float = np.inf
+    penalty: float = np.inf
+    half: bool = False
 
 
-@dataclass
-class _Descent:
-    """The state of a fit: what is minimised, and how a sweep is made."""
+@dataclass(frozen=True, eq=False)
+class TableProblem:
+    """The factor model of a table in memory.
+
+    Attributes
+    ----------
+    intervals : Intervals
+        The observed cells.
+    start : LowRank
+        Where to begin; also fixes the rank and whether there are offsets.
+    penalty : Ridge
+        On factors and offsets.
+    threads : int
+        Threads of the sweeps; the result does not depend on it.
+    half : bool
+        Whether the first sweeps, while they gain much, read the fixed factors in half precision.
+    """
 
     intervals: Intervals
-    alpha: float
-    alpha_bias: float | None
-    scale: float
-    threads: int
-    narrow: bool = False
+    start: LowRank
+    penalty: Ridge
+    threads: int = 1
+    half: bool = False
 
-    def point(self, model: LowRank, loss: float) -> _Point:
-        penalised = Penalised(self.scale, self.intervals.n_exact)
-        return _Point(model, loss, penalised(loss, model.penalty(self.alpha, self.alpha_bias)))
+    @property
+    def n_cells(self) -> int:
+        """Number of observed cells."""
+        return len(self.intervals)
 
-    def evaluate(self, model: LowRank) -> _Point:
-        return self.point(model, total_loss(self.intervals, model, self.scale, self.threads))
+    @property
+    def n_exact(self) -> int:
+        """Number of exact cells."""
+        return self.intervals.n_exact
 
-    def half(self, side: Cells, model: LowRank) -> tuple[LowRank, float]:
-        return update_rows(
-            *(side, model, self.alpha, self.alpha_bias, self.scale),
-            half=self.narrow,
-            threads=self.threads,
-        )
+    def begin(self, loss: Loss) -> TablePoint:
+        """Return the start of a fit."""
+        return self.evaluate(TablePoint(self.start, self.start, half=self.half), loss)
 
-    def sweep(self, model: LowRank) -> _Point:
-        flipped, _ = self.half(self.intervals.by_col, model.T)
-        return self.point(*self.half(self.intervals.by_row, flipped.T))
+    def evaluate(self, point: TablePoint, loss: Loss) -> TablePoint:
+        """Return the same point with its loss and penalty computed anew."""
+        cells = total_loss(self.intervals, point.model, loss, self.threads)
+        return replace(point, loss=cells, penalty=self.penalty.value(point.model))
 
-    def update_scale(self, point: _Point) -> _Point:
-        """Fit the noise scale; the objective never rises."""
-        self.scale, loss = fit_scale(
-            *(self.intervals, point.model, self.scale, point.loss),
-            penalty=point.model.penalty(self.alpha, self.alpha_bias),
-            threads=self.threads,
-        )
-        return self.point(point.model, loss)
+    def sweep(self, point: TablePoint, t: float, loss: Loss) -> TablePoint:
+        """Sweep over columns, then rows, from t of the way along the last step."""
+        model = point.model if t == 1 else point.before.toward(point.model, t)
+        cells = np.inf
+        for side in (self.intervals.by_col, self.intervals.by_row):
+            rows, cells = update_rows(
+                side, model.T, self.penalty, loss, half=point.half, threads=self.threads
+            )
+            model = rows
+        return TablePoint(model, point.model, cells, self.penalty.value(model), point.half)
+
+    def balance(self, point: TablePoint) -> TablePoint:
+        """Return the same matrix with its factors balanced and its offsets centred."""
+        balanced, _, maps = point.model.balanced()
+        model, shifts = balanced.centred()
+        before = point.before.mapped(*maps).shifted(shifts)
+        return replace(point, model=model, before=before, penalty=self.penalty.value(model))
+
+    def residuals(self, point: TablePoint) -> TableResiduals:
+        """Return what a noise scale is estimated from."""
+        return TableResiduals(self.intervals, point.model, self.threads)
+
+    def polish(self, point: TablePoint, loss: Loss) -> TablePoint:
+        """Return the point with its rows solved to rounding."""
+        rows = solve_rows(self.intervals.by_row, point.model, self.penalty, loss, self.threads)
+        return self.evaluate(replace(point, model=rows), loss)
+
+    def factors(self, point: TablePoint) -> LowRank:
+        """Return the matrix."""
+        return point.model
 
 
-def settling_unit(n_cells: int, first: float, now: float, scale: float) -> float:
-    """Return what a fall of the objective is measured by: itself, or for Tobit the number of cells.
+@dataclass(frozen=True, eq=False)
+class TableResiduals:
+    """The cells of a fit in memory, as `Loss.estimated` asks for them."""
 
-    An objective that has all but vanished is measured by where it began.
-    """
-    return max(abs(now), 1e-12 * abs(first)) if scale == 0 else float(n_cells)
+    intervals: Intervals
+    model: LowRank
+    threads: int = 1
+
+    @property
+    def n_cells(self) -> int:
+        """Number of observed cells."""
+        return len(self.intervals)
+
+    @property
+    def largest(self) -> float:
+        """Largest size of an exact value."""
+        return float(np.abs(self.intervals.by_row.value).max(initial=0.0))
+
+    @cached_property
+    def _x(self) -> NDArray:
+        side = self.intervals.by_row
+        return self.model.predict(side.censored_rows(), side.censored_idx, self.threads)
+
+    def censored(self, loss: Loss) -> CensoredSums:
+        """Return the sums over the censored cells under a loss."""
+        side = self.intervals.by_row
+        return loss.sums(self._x, side.lower, side.upper, self.threads)
 
 
 def update_rows(
     side: Cells,
     model: LowRank,
-    alpha: float,
-    alpha_bias: float | None,
-    scale: float,
+    penalty: Ridge,
+    loss: Loss,
+    *,
     half: bool = False,
     threads: int = 1,
+    **steps: Any,
 ) -> tuple[LowRank, float]:
-    """Lower the objective of the rows of ``model``, as a sweep does; return it and the loss."""
-    by_cg = model.A.shape[1] >= _CG_FROM
-    return _update_rows(
-        *(side, model, alpha, alpha_bias, scale),
-        inner_steps=1 if by_cg else _INNER_STEPS,
-        cg_steps=_CG_STEPS if by_cg else 0,
-        half=half,
-        threads=threads,
-    )
+    """Lower the objective of the rows of ``model``; return it and the loss of the cells.
+
+    By the ``steps`` of a sweep, unless others are given (see `kernels.update_rows`).
+    """
+    ridge = penalty.vector(model.rank, model.bias, model.dtype)
+    rows, A = model.row_problem(side, loss, ridge), model.A.copy()
+    steps = steps or _sweep_steps(A.shape[1])
+    unit = _half_units(rows.design) if half else None
+    if unit is None:
+        cells = kernels.update_rows(rows, A, half=half, threads=threads, **steps)
+        return replace(model, A=A), cells
+    # q p = (q / u) (u p), and ridge p^2 = ridge / u^2 (u p)^2
+    rows, A = replace(rows, design=rows.design / unit, ridge=ridge / unit**2), A * unit
+    cells = kernels.update_rows(rows, A, half=half, threads=threads, **steps)
+    return replace(model, A=A / unit), cells
 
 
-def _update_rows(
-    side: Cells,
-    model: LowRank,
-    alpha: float,
-    alpha_bias: float | None,
-    scale: float,
-    **how: float,
-) -> tuple[LowRank, float]:
-    """Improve the rows of ``model`` with its columns fixed; return it and the loss of the cells."""
-    design, offset = model.design()
-    A = model.A.copy()
-    ridge = ridge_of(model, alpha, alpha_bias)
-    unit = _half_units(design) if how.get("half") else None
-    if unit is not None:
-        # q p = (q / u) (u p), and ridge p^2 = ridge / u^2 (u p)^2
-        design, A, ridge = design / unit, A * unit, ridge / unit**2
-    loss = kernels.update_rows(side, A, design, offset, ridge, scale=scale, **how)  # type: ignore[arg-type]
-    return replace(model, A=A if unit is None else A / unit), loss
+def _sweep_steps(width: int) -> dict[str, int]:
+    if width >= _CG_FROM:
+        return {"inner_steps": 1, "cg_steps": _CG_STEPS}
+    return {"inner_steps": _INNER_STEPS}
 
 
 def _half_units(design: NDArray) -> NDArray | None:
@@ -138,110 +344,11 @@ def _half_units(design: NDArray) -> NDArray | None:
     return np.exp2(np.ceil(np.log2(largest, where=largest > 0, out=np.zeros_like(largest))))
 
 
-def ridge_of(model: LowRank, alpha: float, alpha_bias: float | None) -> NDArray:
-    """Return the strength of the penalty on each column of the factors."""
-    ridge = np.full(model.A.shape[1], alpha, model.dtype)
-    if model.bias and alpha_bias is not None:
-        ridge[-1] = alpha_bias
-    return ridge
-
-
 def solve_rows(
-    side: Cells,
-    model: LowRank,
-    alpha: float,
-    scale: float = 0.0,
-    threads: int = 1,
-    alpha_bias: float | None = None,
+    side: Cells, model: LowRank, penalty: Ridge, loss: Loss, threads: int = 1
 ) -> LowRank:
     """Minimise over the rows of ``model``, to rounding, with its columns fixed.
 
-    A convex problem for each row, so the start does not matter (if alpha > 0).
+    A convex problem for each row, so the start does not matter (if the penalty is positive).
     """
-    return _update_rows(
-        side, model, alpha, alpha_bias, scale, inner_steps=100, inner_tol=1e-18, threads=threads
-    )[0]
-
-
-def minimise(
-    intervals: Intervals,
-    start: LowRank,
-    alpha: float,
-    *,
-    alpha_bias: float | None = None,
-    scale: float = 0.0,
-    max_iter: int = 200,
-    tol: float = 1e-6,
-    threads: int = 1,
-    half: bool = False,
-    on_sweep: Callable[[Solution], bool] = lambda _: False,
-    resume_point: ResumePoint = NO_RESUME_POINT,
-    polish: bool = True,
-) -> Solution:
-    """Minimise the objective of the factor model from a start.
-
-    Parameters
-    ----------
-    intervals : Intervals
-        The observed cells.
-    start : LowRank
-        Where to begin; also fixes the rank and whether there are offsets.
-    alpha, alpha_bias : float
-        Strength of the penalty, and of that on offsets (by default the same).
-    scale : float
-        0 for the hinge; a positive number starts Tobit, which then estimates the scale.
-    max_iter, tol : int, float
-        Stop after so many sweeps, or when the objective fell by less than ``tol`` of itself (Tobit:
-        ``tol`` a cell) in each of three sweeps in a row.
-    threads : int
-        Threads of the sweeps; the result does not depend on it.
-    half : bool
-        Whether the first sweeps, while they gain much, read the fixed factors in half precision.
-    on_sweep : callable
-        Called with the state after each sweep; a true answer stops the fit.
-    resume_point : ResumePoint
-        Where to go on, and where to leave the state after each sweep.
-    polish : bool
-        Whether to end with the rows solved to rounding, as `solve_rows` does for new ones.
-    """
-    descent = _Descent(intervals, alpha, alpha_bias, scale, threads, half)
-    if resume_point.state is None:
-        now = descent.evaluate(start)
-        before, momentum, settled, history = now.model, 0, 0, [now.value]
-    else:
-        model, loss, descent.scale, descent.narrow, *steps = resume_point.state
-        before, momentum, settled, history = steps
-        now = descent.point(model, loss)
-    stopped, unit = False, settling_unit(len(intervals), history[0], now.value, scale)
-    while len(history) <= max_iter and settled < SETTLED_SWEEPS and not stopped:
-        ahead = before.toward(now.model, 1 + momentum / (momentum + 3))
-        new = descent.sweep(ahead)
-        if momentum and not new.value <= now.value:
-            momentum = 0
-            new = descent.sweep(now.model)
-        before, now, momentum = now.model, new, momentum + 1
-        model, _, maps = now.model.balanced()
-        model, shifts = model.centred()
-        before = before.mapped(*maps).shifted(shifts)
-        now = descent.point(model, now.loss)
-        if scale > 0:
-            now = descent.update_scale(now)
-        unit = settling_unit(len(intervals), history[0], now.value, scale)
-        gain = history[-1] - now.value
-        if descent.narrow and gain < _HALF_UNTIL * unit:
-            descent.narrow = False
-            now = descent.evaluate(now.model)
-        settled = settled + 1 if gain <= tol * unit else 0
-        history.append(now.value)
-        steps = before, momentum, settled, history
-        resume_point.put((now.model, now.loss, descent.scale, descent.narrow, *steps))
-        stopped = on_sweep(Solution(now.model, np.array(history), False, descent.scale))
-    if polish:
-        rows = solve_rows(intervals.by_row, now.model, alpha, descent.scale, threads, alpha_bias)
-        polished = descent.evaluate(rows)
-        if polished.value <= now.value:
-            now = polished
-            history[-1] = now.value
-            unit = settling_unit(len(intervals), history[0], now.value, scale)
-    converged = settled >= SETTLED_SWEEPS
-    return Solution(now.model, np.array(history), converged, descent.scale, stopped, unit)
+    return update_rows(side, model, penalty, loss, threads=threads, **_TO_ROUNDING)[0]

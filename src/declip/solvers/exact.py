@@ -8,7 +8,6 @@ cells, v = 2 X - Z. S / tau is the dual point.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,9 +15,9 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from declip.intervals import Intervals
-from declip.kernels import interval_loss
+from declip.losses import Hinge
 from declip.lowrank import LowRank
-from declip.solvers.solution import NO_RESUME_POINT, ResumePoint, Solution
+from declip.solvers.solution import Solution, Stopping
 from declip.svd import SparsePlusLowRank, operator_norm, shrink, trace_norm
 
 __all__ = ["Bracket", "minimum_trace_norm"]
@@ -70,7 +69,7 @@ class _Splitting:
 
     def outside(self, x: NDArray) -> NDArray:
         """Return x - clip(x) at the observed cells."""
-        return interval_loss(x, self.lower, self.upper).gradient
+        return Hinge().cells(x, self.lower, self.upper).gradient
 
     def bracket(self, X: LowRank, x: NDArray, y: NDArray) -> Bracket:
         """Bound the optimum from both sides, from X (with values x) and a dual point y."""
@@ -91,19 +90,14 @@ class _Splitting:
 
 
 def minimum_trace_norm(
-    intervals: Intervals,
-    *,
-    max_iter: int = 2000,
-    tol: float = 1e-5,
-    max_rank: int | None = None,
-    on_sweep: Callable[[Solution], bool] = lambda _: False,
-    resume_point: ResumePoint = NO_RESUME_POINT,
+    intervals: Intervals, stopping: Stopping, max_rank: int | None = None
 ) -> Solution:
     """Return the matrix of least trace norm within the intervals; its proof is a `Bracket`.
 
     Stops when both the gap, relative to the trace norm, and the primal residual are below ``tol``.
     The step tau follows the balance of the two residuals, with the dual point kept.
     """
+    resume_point = stopping.resume_point
     split = _Splitting(intervals)
     if resume_point.state is None:
         s = -split.outside(np.zeros(len(intervals)))
@@ -114,7 +108,7 @@ def minimum_trace_norm(
     else:
         X, x, s, tau, history, next_change, converged, proof = resume_point.state
     stopped = False
-    while len(history) <= max_iter and not converged and not stopped:
+    while len(history) <= stopping.max_iter and not converged and not stopped:
         found = shrink(SparsePlusLowRank(X.A, X.B, (split.sparse(s),)), tau, X.Q, max_rank)
         new = LowRank.from_svd(found)
         x_new = new.predict(split.rows, split.cols)
@@ -124,7 +118,7 @@ def minimum_trace_norm(
         history.append(float(found.S.sum()))
         if len(history) % _CHECK_EVERY == 0:
             proof = split.bracket(X, x, s / tau)
-            converged = max(proof.gap / (proof.upper or 1.0), proof.primal_residual) <= tol
+            converged = max(proof.gap / (proof.upper or 1.0), proof.primal_residual) <= stopping.tol
         if len(history) == next_change:
             # ever rarer, so that tau is constant in the end and the iteration converges
             next_change += _CHECK_EVERY * max(1, next_change // (5 * _CHECK_EVERY))
@@ -135,10 +129,10 @@ def minimum_trace_norm(
             tau, s = change * tau, change * s
         resume_point.put((X, x, s, tau, history, next_change, converged, proof))
         model = X.astype(intervals.dtype)
-        stopped = on_sweep(Solution(model, np.array(history), False, 0.0, proof=_UNKNOWN))
+        stopped = stopping.on_sweep(Solution(model, np.array(history), False, proof=_UNKNOWN))
     proof = split.bracket(X, x, s / tau)
     model = X.astype(intervals.dtype)
-    return Solution(model, np.array(history), converged, 0.0, stopped, proof=proof)
+    return Solution(model, np.array(history), converged, stopped=stopped, proof=proof)
 
 
 def _nearest_to_zero(lower: NDArray, upper: NDArray) -> NDArray:

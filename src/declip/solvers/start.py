@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,12 +10,74 @@ from scipy import sparse
 from scipy.sparse.linalg import LinearOperator
 
 from declip.intervals import Intervals, face_value
+from declip.losses import Loss
 from declip.lowrank import LowRank
+from declip.objective import total_loss
+from declip.solvers.als import TableResiduals
 from declip.svd import truncated_svd
 
-__all__ = ["constant_model", "restart_dead_factors", "start_model", "start_scale"]
+__all__ = [
+    "RandomStart",
+    "constant_model",
+    "loss_at_zero",
+    "restart_dead_factors",
+    "start_loss",
+    "start_model",
+    "start_scale",
+]
 
 _STRIP = 1 << 16  # cells widened to double precision at a time
+
+
+@dataclass(frozen=True)
+class RandomStart:
+    """Factors with P Q^T = level, perturbed by about a hundredth of the spread.
+
+    Without the perturbation the rank would stay one.
+    """
+
+    level: float
+    spread: float
+
+    @classmethod
+    def beyond(
+        cls, limits: tuple[float | None, float | None], mean: float, spread: float, bias: bool
+    ) -> RandomStart:
+        """Return the paper's start: beyond the limits, or with offsets 0, which leave the mean."""
+        level = 0.0 if bias else start_level(limits, mean, spread)
+        return cls(level, size_of_values(mean, spread))
+
+    def draw(
+        self, n: int, rank: int, rng: np.random.Generator, columns: bool = False
+    ) -> NDArray[np.float64]:
+        """Draw the factors of n rows, or of n columns; columns carry the sign of the level."""
+        noise, size = 0.1 * np.sqrt(self.spread / rank), np.sqrt(abs(self.level) / rank)
+        sign = np.copysign(1.0, self.level) if columns else 1.0
+        return sign * (size + noise * rng.standard_normal((n, rank)))
+
+    def both(
+        self, shape: tuple[int, int], rank: int, rng: np.random.Generator
+    ) -> tuple[NDArray, NDArray]:
+        """Draw the factors of all rows and columns."""
+        return self.draw(shape[0], rank, rng), self.draw(shape[1], rank, rng, columns=True)
+
+
+def start_level(limits: tuple[float | None, float | None], mean: float, spread: float) -> float:
+    """Return where cells begin: beyond a typical floor or ceiling, or at the mean.
+
+    ``limits`` are the two, each None if there is none.
+    """
+    floor, ceiling = limits
+    if ceiling is not None and floor is None:
+        return ceiling + spread
+    if floor is not None and ceiling is None:
+        return floor - spread
+    return mean
+
+
+def size_of_values(mean: float, spread: float) -> float:
+    """Return how far values go from each other, or if they are all the same, from 0."""
+    return spread or abs(mean) or 1.0
 
 
 def start_model(
@@ -24,16 +86,15 @@ def start_model(
     """Return the start of a fit.
 
     "random" follows the paper: every cell begins beyond the limits, on the side where the truth of
-    the clipped cells lies, plus a perturbation, without which the rank would stay one. "svd" takes
-    the leading singular vectors of the table with missing cells at the mean and clipped cells at
-    their limit.
+    the clipped cells lies, plus a perturbation. "svd" takes the leading singular vectors of the
+    table with missing cells at the mean and clipped cells at their limit.
     """
     mean, spread = _mean_and_spread(intervals)
     if init == "svd":
         A, B = _svd_factors(intervals, rank, mean, bias, rng)
     else:
-        level = 0.0 if bias else _level(intervals, mean, spread)
-        A, B = _random_factors(intervals.shape, rank, level, spread or abs(mean) or 1.0, rng)
+        start = RandomStart.beyond(_typical_limits(intervals), mean, spread, bias)
+        A, B = start.both(intervals.shape, rank, rng)
     if bias:
         A, B = (np.column_stack([F, np.zeros(len(F))]) for F in (A, B))
     dtype = intervals.dtype
@@ -46,8 +107,7 @@ def restart_dead_factors(model: LowRank, intervals: Intervals, rng: np.random.Ge
     A strong penalty puts factors out, and one that is zero stays zero under a weak penalty. Factors
     fainter than the perturbation of a random start are replaced by it.
     """
-    spread = start_scale(intervals)
-    fresh = _random_factors(intervals.shape, model.rank, 0.0, spread, rng)
+    fresh = RandomStart(0.0, start_scale(intervals)).both(intervals.shape, model.rank, rng)
     # |p_k| |q_k| of each factor, as it is and as it would begin
     now, then = (
         np.linalg.norm(P, axis=0) * np.linalg.norm(Q, axis=0)
@@ -66,15 +126,32 @@ def constant_model(intervals: Intervals, beyond: float) -> LowRank:
 
     Where there are floors but no ceilings it lies below them, where there are both at the mean.
     """
-    level = _level(intervals, _mean_and_spread(intervals)[0], beyond)
+    level = start_level(_typical_limits(intervals), _mean_and_spread(intervals)[0], beyond)
     A, B = (np.full((n, 1), np.sqrt(abs(level)), intervals.dtype) for n in intervals.shape)
     return LowRank(A, np.copysign(B, level))
 
 
 def start_scale(intervals: Intervals) -> float:
     """Return a noise scale to begin with: the spread of the values."""
-    mean, spread = _mean_and_spread(intervals)
-    return spread or abs(mean) or 1.0
+    return size_of_values(*_mean_and_spread(intervals))
+
+
+def start_loss(intervals: Intervals, clipped: str, scale: float = 0.0) -> Loss:
+    """Return the loss that a fit begins with, at a noise scale that is known, or `start_scale`."""
+    return Loss.to_fit(
+        clipped, intervals.n_censored, lambda: float(scale) or start_scale(intervals)
+    )
+
+
+def loss_at_zero(intervals: Intervals, loss: Loss) -> Loss:
+    """Return the loss with the noise scale that fits best if X = 0."""
+    zero = LowRank.zero(intervals.shape, intervals.dtype)
+    for _ in range(50):
+        last, cells = loss, total_loss(intervals, zero, loss)
+        loss, _ = loss.estimated(TableResiduals(intervals, zero), cells, 0.0)
+        if abs(loss.scale - last.scale) <= 1e-10 * last.scale:
+            break
+    return loss
 
 
 def _face_values(intervals: Intervals) -> tuple[NDArray, NDArray]:
@@ -96,26 +173,14 @@ def _mean_and_spread(intervals: Intervals) -> tuple[float, float]:
     return mean, float(np.sqrt(squares / n))
 
 
-def _level(intervals: Intervals, mean: float, spread: float) -> float:
-    """Return where the cells begin: beyond the ceilings or the floors, or at the mean."""
+def _typical_limits(intervals: Intervals) -> tuple[float | None, float | None]:
+    """Return the medians of the floors and of the ceilings of clipped cells."""
     side = intervals.by_row
-    above, below = np.isposinf(side.upper), np.isneginf(side.lower)
-    if above.any() and not below.any():
-        return float(np.median(side.lower[above])) + spread
-    if below.any() and not above.any():
-        return float(np.median(side.upper[below])) - spread
-    return mean
-
-
-def _random_factors(
-    shape: tuple[int, int], rank: int, level: float, spread: float, rng: np.random.Generator
-) -> tuple[NDArray, NDArray]:
-    """Return factors with P Q^T = level, perturbed by about a hundredth of the spread."""
-    noise = 0.1 * np.sqrt(spread / rank)
-    size = np.sqrt(abs(level) / rank)
-    A = size + noise * rng.standard_normal((shape[0], rank))
-    B = size + noise * rng.standard_normal((shape[1], rank))
-    return A, np.copysign(1.0, level) * B
+    below, above = np.isneginf(side.lower), np.isposinf(side.upper)
+    return (
+        float(np.median(side.upper[below])) if below.any() else None,
+        float(np.median(side.lower[above])) if above.any() else None,
+    )
 
 
 def _svd_factors(

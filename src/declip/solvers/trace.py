@@ -8,20 +8,21 @@ the gradient until the gap certifies that no direction is missing.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from declip.intervals import Intervals
+from declip.losses import Loss
 from declip.lowrank import LowRank
-from declip.objective import Gradient, Penalised, certificate, gradient, total_loss
-from declip.solvers.als import minimise
-from declip.solvers.noise import fit_scale
-from declip.solvers.solution import NO_RESUME_POINT, ResumePoint, Solution
-from declip.svd import SVD, exceed, shrink, truncated_svd
+from declip.objective import Gradient, certificate, gradient, total_loss
+from declip.penalties import Ridge, TraceNorm
+from declip.solvers.als import TableProblem, TableResiduals, minimise
+from declip.solvers.solution import Solution, Stopping
+from declip.svd import SVD, truncated_svd
 
-__all__ = ["factored", "proximal"]
+__all__ = ["TraceProblem", "factored", "proximal"]
 
 _CONTINUATION = 0.7  # the paper's factor from one penalty to the next
 _CHECK_EVERY = 5  # iterations between two certificates
@@ -30,58 +31,67 @@ _FIRST_RANK = 16  # factors to begin with
 
 
 @dataclass
-class _Problem:
-    """What is minimised; the noise scale is 0 (hinge) or estimated along the way."""
+class TraceProblem:
+    """What is minimised.
+
+    Attributes
+    ----------
+    intervals : Intervals
+        The observed cells.
+    penalty : TraceNorm
+        On X.
+    loss : Loss
+        Of censored cells; its noise scale, if it has one, is estimated along the way.
+    max_rank : int, optional
+        Keep so many singular values at most; the problem is then no longer convex.
+    threads : int
+        Threads.
+    """
 
     intervals: Intervals
-    alpha: float
-    scale: float
-    threads: int
-    max_rank: int | None
+    penalty: TraceNorm
+    loss: Loss
+    max_rank: int | None = None
+    threads: int = 1
+
+    @property
+    def ridge(self) -> Ridge:
+        """The penalty as one on factors."""
+        return Ridge(self.penalty.alpha)
 
     def gradient(self, model: LowRank) -> Gradient:
-        return gradient(self.intervals, model, self.scale, self.threads)
+        """Return the gradient of the loss."""
+        return gradient(self.intervals, model, self.loss, self.threads)
 
-    def loss(self, model: LowRank) -> float:
-        return total_loss(self.intervals, model, self.scale, self.threads)
+    def cells(self, model: LowRank) -> float:
+        """Return the loss of all cells."""
+        return total_loss(self.intervals, model, self.loss, self.threads)
 
-    def value(self, model: LowRank, trace_norm: float) -> float:
+    def value(self, model: LowRank, singular_values: NDArray) -> float:
         """Return f(X) + alpha |X|_tr, for Tobit as a negative log-likelihood."""
-        objective = Penalised(self.scale, self.intervals.n_exact)
-        return objective(self.loss(model), self.alpha * trace_norm)
+        penalty = self.penalty.value(singular_values)
+        return self.loss.objective(self.cells(model), penalty, self.intervals.n_exact)
 
     def is_optimal(self, model: LowRank, tol: float) -> bool:
         """Say whether the duality gap is at most tol of the objective."""
-        proof = certificate(self.intervals, model, self.alpha, self.scale, threads=self.threads)
+        proof = certificate(self.intervals, model, self.ridge, self.loss, threads=self.threads)
         return proof.gap <= tol * proof.objective
 
-    def step(
-        self, Y: LowRank, level: float, near: LowRank, max_rank: int | None
-    ) -> tuple[LowRank, SVD]:
-        """Return shrink(Y - G(Y), level), with the subspace sought near that of another matrix."""
-        found = shrink(self.gradient(Y).added_to(Y.A, Y.B, -1.0), level, near.Q, max_rank)
+    def step(self, Y: LowRank, penalty: TraceNorm, near: LowRank) -> tuple[LowRank, SVD]:
+        """Return prox(Y - G(Y)), with the subspace sought near that of another matrix."""
+        moved = self.gradient(Y).added_to(Y.A, Y.B, -1.0)
+        found = penalty.prox(moved, near=near.Q, max_rank=self.max_rank)
         return LowRank.from_svd(found, Y.A.dtype), found
 
-    def update_scale(self, model: LowRank, trace_norm: float) -> None:
-        loss, penalty = self.loss(model), self.alpha * trace_norm
-        self.scale, _ = fit_scale(
-            self.intervals, model, self.scale, loss, penalty=penalty, threads=self.threads
-        )
+    def update_loss(self, model: LowRank, singular_values: NDArray) -> None:
+        """Estimate the noise scale anew, if there is one."""
+        fit = TableResiduals(self.intervals, model, self.threads)
+        penalty = self.penalty.value(singular_values)
+        self.loss, _ = self.loss.estimated(fit, self.cells(model), penalty)
 
 
 def proximal(
-    intervals: Intervals,
-    start: LowRank,
-    alpha: float,
-    *,
-    first_alpha: float,
-    scale: float = 0.0,
-    max_rank: int | None = None,
-    max_iter: int = 500,
-    tol: float = 1e-4,
-    threads: int = 1,
-    on_sweep: Callable[[Solution], bool] = lambda _: False,
-    resume_point: ResumePoint = NO_RESUME_POINT,
+    problem: TraceProblem, start: LowRank, stopping: Stopping, first_alpha: float
 ) -> Solution:
     """Minimise by accelerated proximal gradient.
 
@@ -91,112 +101,107 @@ def proximal(
 
     Parameters
     ----------
-    intervals, start, alpha, scale, max_iter, threads, on_sweep, resume_point
-        As in `declip.solvers.minimise`.
+    problem : TraceProblem
+        What is minimised; its loss ends with the scale that was estimated.
+    start : LowRank
+        Where to begin.
+    stopping : Stopping
+        ``tol`` is the share of the objective that the duality gap must be below.
     first_alpha : float
         Where the continuation begins.
-    max_rank : int, optional
-        Keep so many singular values at most; the problem is then no longer convex.
-    tol : float
-        Stop when the duality gap is below this share of the objective.
     """
-    problem = _Problem(intervals, alpha, scale, threads, max_rank)
-    if resume_point.state is None:
+    alpha = problem.penalty.alpha
+    if stopping.resume_point.state is None:
         X = before = best = start
-        history = [problem.value(start, start.trace_norm())]
+        history = [problem.value(start, start.singular_values())]
         level, momentum, converged = max(alpha, _CONTINUATION * first_alpha), 1.0, False
     else:
-        X, before, best, history, level, momentum, problem.scale, converged = resume_point.state
+        state = stopping.resume_point.state
+        X, before, best, history, level, momentum, problem.loss, converged = state
     stopped = False
-    while len(history) <= max_iter and not converged and not stopped:
+    while len(history) <= stopping.max_iter and not converged and not stopped:
         faster = 0.5 * (1 + math.sqrt(1 + 4 * momentum**2))
         t = (momentum - 1) / faster
-        new, found = problem.step(_extrapolated(X, before, t), level, X, max_rank)
+        new, found = problem.step(_extrapolated(X, before, t), TraceNorm(level), X)
         uphill = t > 0 and _turns_back(new, X, before, t)
         before, X, momentum = X, new, 1.0 if uphill else faster
         check = level == alpha and len(history) % _CHECK_EVERY == 0
         level = _CONTINUATION * level
         if level <= max(alpha, 1e-6 * first_alpha):
             level = alpha
-        if problem.scale > 0 and len(history) % _CHECK_EVERY == 0:
-            problem.update_scale(X, found.S.sum())
+        if len(history) % _CHECK_EVERY == 0 and problem.loss.has_scale:
+            problem.update_loss(X, found.S)
             momentum = 1.0
-        value = problem.value(X, found.S.sum())
+        value = problem.value(X, found.S)
         # The last X is certified, not the best one: at rounding it goes on to improve, unseen by
         # its value.
-        converged = check and problem.is_optimal(X, tol)
+        converged = check and problem.is_optimal(X, stopping.tol)
         if value <= history[-1] or converged:
             best = X
         history.append(min(value, history[-1]))
-        resume_point.put((X, before, best, history, level, momentum, problem.scale, converged))
-        stopped = on_sweep(Solution(best, np.array(history), False, problem.scale))
-    return Solution(best, np.array(history), converged, problem.scale, stopped)
+        stopping.resume_point.put(
+            (X, before, best, history, level, momentum, problem.loss, converged)
+        )
+        stopped = stopping.on_sweep(Solution(best, np.array(history), False, problem.loss))
+    return Solution(best, np.array(history), converged, problem.loss, stopped)
 
 
-def factored(
-    intervals: Intervals,
-    start: LowRank,
-    alpha: float,
-    *,
-    scale: float = 0.0,
-    max_rank: int | None = None,
-    max_iter: int = 500,
-    tol: float = 1e-4,
-    threads: int = 1,
-    on_sweep: Callable[[Solution], bool] = lambda _: False,
-    resume_point: ResumePoint = NO_RESUME_POINT,
-) -> Solution:
+def factored(problem: TraceProblem, start: LowRank, stopping: Stopping) -> Solution:
     """Minimise over factors, raising their rank until the duality gap is small.
 
-    The singular directions (s, u, v) of the gradient with s > alpha are those in which a higher
-    rank would pay; a step -(s - alpha) u v^T along them lowers the objective by
-    (s - alpha)^2 / 2. Parameters are those of `proximal`.
+    New factors begin along the singular directions of the gradient in which a higher rank would
+    pay (`TraceNorm.missing`). Parameters are those of `proximal`.
     """
-    problem = _Problem(intervals, alpha, scale, threads, max_rank)
-    if resume_point.state is None:
-        model, history = start, [problem.value(start, start.trace_norm())]
-        stage_tol = tol
+    if stopping.resume_point.state is None:
+        model, history = start, [problem.value(start, start.singular_values())]
+        stage_tol = stopping.tol
     else:
-        model, history, stage_tol, problem.scale = resume_point.state
+        model, history, stage_tol, problem.loss = stopping.resume_point.state
     converged = stopped = False
-    while len(history) <= max_iter and not converged and not stopped:
-        resume_point.put((model, history, stage_tol, problem.scale))
-        part = minimise(
-            *(intervals, _widened(problem, model), alpha),
-            scale=problem.scale,
-            max_iter=min(_STAGE, max_iter + 1 - len(history)),
-            tol=stage_tol,
-            threads=threads,
-            on_sweep=lambda state, done=tuple(history): on_sweep(  # type: ignore[misc]
-                replace(state, history=np.append(done, state.history[1:]))
-            ),
-            polish=False,
-        )
-        problem.scale, stopped = part.scale, part.stopped
+    while len(history) <= stopping.max_iter and not converged and not stopped:
+        stopping.resume_point.put((model, history, stage_tol, problem.loss))
+        part = _stage(problem, model, stopping, history, stage_tol)
+        problem.loss, stopped = part.loss, part.stopped
         history += list(np.minimum(part.history[1:], history[-1]))
         # One proximal step sets the singular values that fade away to zero; new ones come later.
-        model, found = problem.step(part.model, alpha, part.model, part.model.rank)
-        value = problem.value(model, found.S.sum())
+        same_rank = replace(problem, max_rank=part.model.rank)
+        model, found = same_rank.step(part.model, problem.penalty, part.model)
+        value = problem.value(model, found.S)
         if value > history[-1]:
             model = part.model
         history[-1] = min(value, history[-1])
-        converged = problem.is_optimal(model, tol)
+        converged = problem.is_optimal(model, stopping.tol)
         if part.converged:
             stage_tol *= 0.1
-    return Solution(model, np.array(history), converged, problem.scale, stopped)
+    return Solution(model, np.array(history), converged, problem.loss, stopped)
 
 
-def _widened(problem: _Problem, model: LowRank) -> LowRank:
+def _stage(
+    problem: TraceProblem, model: LowRank, stopping: Stopping, history: list[float], tol: float
+) -> Solution:
+    """Make a few sweeps from a model that was widened."""
+    done = np.array(history)
+
+    def on_sweep(state: Solution) -> bool:
+        return stopping.on_sweep(replace(state, history=np.append(done, state.history[1:])))
+
+    sweeps = min(_STAGE, stopping.max_iter + 1 - len(history))
+    start = _widened(problem, model)
+    table = TableProblem(problem.intervals, start, problem.ridge, problem.threads)
+    return minimise(table, problem.loss, Stopping(sweeps, tol, on_sweep), polish=False)
+
+
+def _widened(problem: TraceProblem, model: LowRank) -> LowRank:
     """Return the model with the directions added in which a higher rank would pay."""
     most = min(*model.shape, problem.max_rank or min(model.shape))
     room = min(most - model.rank, max(_FIRST_RANK, model.rank // 4))
     if room <= 0:
         return model
     # By Lanczos: the spectrum is dense near alpha, where power steps would miss directions.
-    U, S, V = truncated_svd(problem.gradient(model).operator(), room, 0, tol=1e-2)
-    weight = np.sqrt(S[exceed(S, problem.alpha)] - problem.alpha)
-    A = np.column_stack([model.A, U[:, : len(weight)] * weight]).astype(model.A.dtype)
-    B = np.column_stack([model.B, -V[:, : len(weight)] * weight]).astype(model.B.dtype)
+    found = truncated_svd(problem.gradient(model).operator(), room, 0, tol=1e-2)
+    new_rows, new_columns = problem.penalty.missing(found)
+    A = np.column_stack([model.A, new_rows]).astype(model.A.dtype)
+    B = np.column_stack([model.B, new_columns]).astype(model.B.dtype)
     return replace(model, A=A, B=B)
 
 

@@ -6,11 +6,10 @@ import cvxpy as cp
 import numpy as np
 import pytest
 from tests.estimators.convex.tables import each_solver
+from tests.plain import largest_alpha, minimum_trace_norm
 from tests.twin import random_bounds
 
 from declip import Intervals, TrCMC
-from declip.objective import largest_alpha
-from declip.solvers import minimum_trace_norm
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:.*without any observed cell"),

@@ -7,9 +7,9 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.stats import norm
 from sklearn.base import clone
 from tests.estimators.convex.tables import CEILING, CELLS, SEEN, X, each_convex, each_solver, quiet
+from tests.plain import certificate, largest_alpha
 
 from declip import FroCMC, TrCMC, trace_path
-from declip.objective import certificate, largest_alpha
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:.*without any observed cell"),

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from declip import kernels
 from declip.intervals import Cells, Intervals
+from declip.losses import Tobit
 from declip.lowrank import LowRank
 from declip.solvers.gibbs.priors import (
     Gaussian,
@@ -210,8 +211,7 @@ def row_design(factors: LowRank, offsets: bool) -> Pair:
 
 def expected_cells(side: Cells) -> NDArray[np.float64]:
     """Return the mean of N(0, 1) in the interval of each censored cell."""
-    cell = kernels.interval_loss(np.zeros(len(side.lower)), side.lower, side.upper, scale=1.0)
-    return np.clip(-cell.gradient, side.lower, side.upper)
+    return Tobit(1.0).expected(np.zeros(len(side.lower)), side.lower, side.upper)
 
 
 def _scattered(values: NDArray, order: NDArray) -> NDArray:

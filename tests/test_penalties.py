@@ -1,0 +1,85 @@
+"""A penalty is an object: value, prox or ridge, subgradient and largest useful strength."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from declip import Intervals
+from declip.clipping import Limits
+from declip.lowrank import LowRank
+from declip.objective import gradient, largest_alpha
+from declip.penalties import ClippedTraceNorm, Ridge, TraceNorm
+from declip.svd import SVD, product_svd
+
+
+def random_model(seed=0, shape=(7, 5), k=2, *, bias=True):
+    rng = np.random.default_rng(seed)
+    A, B = (rng.standard_normal((n, k + bias)) for n in shape)
+    return LowRank(A, B, 0.3, bias)
+
+
+def test_the_ridge_on_offsets_is_that_on_factors_unless_given():
+    assert Ridge(2.0).on_offsets == 2.0
+    assert Ridge(2.0, 0.0).on_offsets == 0.0
+
+
+def test_the_ridge_is_half_its_strengths_times_the_squares():
+    model = random_model()
+    factors = (model.P**2).sum() + (model.Q**2).sum()
+    offsets = (model.row_offset**2).sum() + (model.col_offset**2).sum()
+    assert_allclose(Ridge(2.0, 0.5).value(model), factors + 0.25 * offsets, rtol=1e-14)
+
+
+def test_the_ridge_of_a_row_has_the_strength_of_offsets_last():
+    assert_array_equal(Ridge(2.0, 0.5).vector(3, bias=True), [2, 2, 2, 0.5])
+    assert_array_equal(Ridge(2.0, 0.5).vector(3, bias=False), [2, 2, 2])
+
+
+def test_the_ridge_on_balanced_factors_is_the_trace_norm():
+    balanced, S, _ = random_model(bias=False).balanced()
+    assert_allclose(Ridge(2.0).value(balanced), TraceNorm(2.0).value(S), rtol=1e-13)
+
+
+def test_the_prox_of_the_trace_norm_beats_every_point_of_a_grid():
+    S, step, penalty = np.array([3.0, 1.0, 0.2]), 0.5, TraceNorm(0.8)
+    found = penalty.prox(np.diag(S), step).S
+    grid = np.linspace(0, 4, 401)
+    for s, z in zip(S, np.pad(found, (0, len(S) - len(found))), strict=True):
+        cost = 0.5 * (grid - s) ** 2 + step * penalty.alpha * grid
+        assert 0.5 * (z - s) ** 2 + step * penalty.alpha * z <= cost.min() + 1e-12
+
+
+def test_a_strength_above_the_largest_useful_one_leaves_nothing():
+    cells = Intervals.from_table(np.random.default_rng(1).standard_normal((6, 5)))
+    G = gradient(cells, LowRank.zero(cells.shape)).operator()
+    most = largest_alpha(cells)
+    assert len(TraceNorm(1.001 * most).prox(G).S) == 0
+    assert len(TraceNorm(0.999 * most).prox(G).S) == 1
+
+
+def test_new_directions_are_those_of_the_gradient_above_the_strength():
+    U, V = (np.linalg.qr(np.random.default_rng(2).standard_normal((n, 3)))[0] for n in (6, 5))
+    rows, columns = TraceNorm(1.0).missing(SVD(U, np.array([3.0, 1.5, 0.5]), V))
+    # -(s - alpha) u v^T for s = 3 and 1.5
+    assert_allclose(rows @ columns.T, -(U[:, :2] * [2.0, 0.5]) @ V[:, :2].T, atol=1e-14)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_step_on_the_clipped_trace_norm_goes_down_its_gradient(seed):
+    X = random_model(seed, k=4, bias=False)
+    X = LowRank(X.A, X.B)
+    limits = Limits(np.full((1, 1), -1.5), np.full((1, 1), 1.5))
+    penalty, step = ClippedTraceNorm(0.7, limits), 0.4
+    clip = product_svd(limits.clip(X.block()), np.eye(5))
+    moved = penalty.descended(penalty.clipping(X), clip, step, ()).toarray()
+    found = (X.block() - moved) / step
+    h, numeric = 1e-6, np.empty(X.shape)
+    for cell in np.ndindex(*X.shape):
+        ends = []
+        for sign in (1, -1):
+            Y = X.block()
+            Y[cell] += sign * h
+            ends.append(penalty.value(np.linalg.svd(limits.clip(Y), compute_uv=False)))
+        numeric[cell] = (ends[0] - ends[1]) / (2 * h)
+    # Second derivatives of some tens times h, and values below 20 rounded over h.
+    assert_allclose(found, numeric, rtol=0, atol=1e-6)
