@@ -375,7 +375,6 @@ def as_intervals(
     tol: float = 0.0,
     *,
     estimator: Any = None,
-    allow_empty: bool = False,
 ) -> Intervals:
     """Return the cells of a table under its limits; an `Intervals`, which has its own, as it is.
 
@@ -387,11 +386,9 @@ def as_intervals(
         Not given with an `Intervals`: what would become of the limits that it has?
     estimator : estimator, optional
         Named in the errors of scikit-learn.
-    allow_empty : bool, default=False
-        Whether a table without any observed cell is accepted.
     """
     if not isinstance(X, Intervals):
-        cells = table_to_triplets(X, estimator=estimator, allow_empty=allow_empty)
+        cells = table_to_triplets(X, estimator=estimator)
         return Intervals.from_cells(cells, ceiling, floor, tol)
     check_no_limits("An Intervals", ceiling, floor, tol)
     return X

@@ -312,7 +312,7 @@ class FroCMC(estimators.FroCMC):
         if not isinstance(X, da.Array):
             return super().transform(X)
         if X.shape[1] != self.n_features_in_:
-            self._on_one_machine().transform(np.empty((1, X.shape[1])))  # says what is wrong
+            self._on_one_machine().transform(np.zeros((1, X.shape[1])))  # says what is wrong
         return X.rechunk({1: -1}).map_blocks(
             _restored_rows,
             model=delayed(self._on_one_machine()),

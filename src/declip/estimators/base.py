@@ -31,6 +31,7 @@ from declip.validation import (
     check_memory,
     check_selection,
     check_some_exact,
+    table_to_triplets,
     warn_about_coverage,
     warn_nothing_clipped,
     warn_user,
@@ -284,9 +285,10 @@ class CompletionEstimator(
         if isinstance(X, Intervals):
             self._check_columns(X)
             return X
-        intervals = as_intervals(X, self.ceiling, self.floor, estimator=self, allow_empty=True)
+        cells = table_to_triplets(X, estimator=self, allow_empty=True)
+        # before the limits: those of other columns would only seem to have the wrong shape
         validate_data(self, X, reset=False, skip_check_array=True)
-        return intervals
+        return Intervals.from_cells(cells, self.ceiling, self.floor)
 
     def _check_columns(self, X: Intervals) -> None:
         """Do for an Intervals what scikit-learn's validate_data does for a table."""

@@ -195,3 +195,9 @@ def test_the_score_is_the_root_mean_square_distance_from_the_intervals():
     # clipped cell the limit.
     model = fro(alpha=1e12).fit(X)
     assert_allclose(model.score(X), -np.sqrt(np.nanmean(X**2)), rtol=1e-6)
+
+
+def test_other_columns_are_named_before_their_limits():
+    model = FroCMC(2, ceiling=np.full(X.shape[1], HIGH), random_state=0).fit(X)
+    with pytest.raises(ValueError, match=f"expecting {X.shape[1]} features"):
+        model.transform(X[:, :-1])
