@@ -45,8 +45,9 @@ mutation: $(VENV)/.installed-test ## put faults into intervals and validation; d
 mutation-native: $(VENV)/.installed-test ## the same for the compiled loss of a cell
 	$(BIN)/python -m tests.mutation.native $(ARGS)
 
-reliability: $(VENV)/.installed-test ## measure files, long fits and determinism in bad times (five minutes)
+reliability: $(VENV)/.installed-test ## measure files, long fits, determinism and hostile input (half an hour)
 	$(BIN)/python -m reliability.persistence $(ARGS)
+	$(BIN)/python -m reliability.hostile $(ARGS)
 
 bench: $(VENV)/.installed-bench ## measure declip beside its peers (half an hour, on a quiet machine)
 	$(BIN)/python -m benchmarks $(ARGS)

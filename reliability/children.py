@@ -2,11 +2,21 @@
 
 import json
 import os
+import resource
+import select
+import signal
 import subprocess
 import sys
+import time
+from collections import Counter
 from pathlib import Path
 
+import psutil
+
 ROOT = Path(__file__).parents[1]
+_MEMORY = 4 * 2**30  # bytes of address space of a process under test
+_SECONDS = 30.0  # of work without a word (20 times that by the clock), or it hangs
+_FINE = ("refused", "same", "done")
 
 
 def asked(module, *arguments, **env):
@@ -39,3 +49,63 @@ def forked(work):
     with os.fdopen(out) as pipe:
         told = pipe.read()
     return json.loads(told) if os.waitpid(process, 0)[1] == 0 else None
+
+
+def limit_memory():
+    """Let this process ask for 4 GiB in all."""
+    resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, _MEMORY))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
+
+def supervised(module, name, count, first=0):
+    """Count what becomes of cases that processes run one after the other.
+
+    ``python -m module name i count`` prints "i outcome" for each case from i on; when a process
+    ends or hangs, that is the outcome of its case, and another goes on with the next.
+    """
+    outcomes, done = Counter(), first
+    while done < first + count:
+        command = [
+            sys.executable,
+            "-W",
+            "ignore",
+            "-m",
+            module,
+            name,
+            str(done),
+            str(first + count),
+        ]
+        with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, bufsize=0) as process:
+            for line in _lines(process):
+                word = line.split()[1].rstrip(":")
+                outcomes[word] += 1
+                done += 1
+                if word not in _FINE:
+                    print(f"{name}: {line}", flush=True)
+        if done < first + count:
+            end = "hang" if process.returncode == -signal.SIGKILL else "crash"
+            print(f"{name}: {done} {end} ({process.returncode})", flush=True)
+            outcomes[end] += 1
+            done += 1
+    return outcomes
+
+
+def _lines(process):
+    """Yield the lines of a process; one that works on without a word is killed."""
+    rest, watched = b"", psutil.Process(process.pid)
+    last = _work(watched), time.monotonic()
+    while _work(watched) - last[0] < _SECONDS and time.monotonic() - last[1] < 20 * _SECONDS:
+        if not select.select([process.stdout], [], [], 1.0)[0]:
+            continue
+        part = os.read(process.stdout.fileno(), 2**16)
+        if not part:
+            return
+        last = _work(watched), time.monotonic()
+        *lines, rest = (rest + part).split(b"\n")
+        yield from (line.decode() for line in lines)
+    process.kill()
+
+
+def _work(process):
+    times = process.cpu_times()
+    return times.user + times.system

@@ -3,8 +3,6 @@
 import io
 import os
 import re
-import select
-import subprocess
 import sys
 import tempfile
 import zipfile
@@ -22,10 +20,8 @@ from tests.io.test_mutations import mutate
 from declip import Intervals, read_table, write_table
 from declip.io import TableFileError
 from reliability import oracle
-from reliability.children import ROOT
+from reliability.children import limit_memory, supervised
 
-_SECONDS = 30.0  # in which a file is read, or it hangs
-_MEMORY = 4 * 2**30  # bytes of address space for a reader
 WIDE = 'sample,iron,zinc,lead\ns1,<0.05,12,3\ns2,0.3,>40,0.1-0.5\ns3,NA,1e-3,7\n"s,4",1,2,-\n'
 COMMA = "Probe;Eisen;Zink\nö1;<0,05;12\nö2;0,3;>40,5\nö3;;0,1-0,5\nö4;2,5;1,25\n"
 LONG = "row;column;value\na;x;1,5\na;y;<2\nb;x;3,25\nb;y;>0,5\nc;x;4\n"
@@ -108,7 +104,7 @@ def damaged_tables(count):
     """Damage so many files, over all formats, and return what came of reading them."""
     each = -(-count // len(NAMES))
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        found = list(pool.map(lambda name: _supervised(name, each), NAMES))
+        found = list(pool.map(lambda name: supervised("reliability.files", name, each), NAMES))
     totals = sum(found, Counter())
     return {
         "files": sum(totals.values()),
@@ -122,51 +118,9 @@ def damaged_tables(count):
     }
 
 
-def _supervised(name, count):
-    """Let processes read the damaged files of one format; one that ends or hangs is replaced."""
-    outcomes, done = Counter(), 0
-    while done < count:
-        command = [sys.executable, "-m", "reliability.files", name, str(done), str(count)]
-        with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, bufsize=0) as reader:
-            before = done
-            for line in _lines(reader):
-                outcomes[line.split()[1].rstrip(":")] += 1
-                done += 1
-                if line.split()[1] not in ("refused", "same"):
-                    print(f"{name}: {line}", flush=True)
-        if done < count:
-            end = "hang" if reader.returncode == -9 else "crash"
-            print(f"{name}: {done} {end} ({reader.returncode})", flush=True)
-            outcomes[end] += 1
-            done += 1
-        assert done > before
-    return outcomes
-
-
-def _lines(process):
-    rest = b""
-    while True:
-        ready, _, _ = select.select([process.stdout], [], [], _SECONDS)
-        if not ready:
-            process.kill()
-            return
-        part = os.read(process.stdout.fileno(), 2**16)
-        if not part:
-            return
-        *lines, rest = (rest + part).split(b"\n")
-        yield from (line.decode() for line in lines)
-
-
-def _limited():
-    import resource
-
-    resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, _MEMORY))
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-
-
 def main(name, start, stop):
     """Read the damaged files of one format, and print what came of each."""
-    _limited()
+    limit_memory()
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, f"table{Path(name).suffix}")
         raw = TEXTS[name].raw() if name in TEXTS else BINARY[name](Path(folder))
@@ -301,12 +255,14 @@ def _of_npz(name, path, table):
     arrays = oracle.npz(path)
     if "indptr" in arrays:
         full = _csr(arrays)
-    elif "lower" in arrays and "table" not in arrays:
+    elif {"lower", "upper"} <= arrays.keys() and "table" not in arrays:
         low, high = np.asarray(arrays["lower"], float), np.asarray(arrays["upper"], float)
         full = {w: (low[w], high[w]) for w in np.ndindex(low.shape)}
         full = {w: b for w, b in full.items() if not (np.isnan(b[0]) or b == (-np.inf, np.inf))}
     else:
         two = [a for n, a in sorted(arrays.items()) if n == "table" or a.ndim == 2]
+        if len(two) != 1:
+            raise oracle.Refused("no table")
         full = {w: (two[0][w],) * 2 for w in np.ndindex(two[0].shape) if not np.isnan(two[0][w])}
     return {(i, str(i), j, str(j)): tuple(map(float, b)) for (i, j), b in full.items()}
 

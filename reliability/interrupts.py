@@ -29,7 +29,7 @@ def ctrl_c(times):
     return {name: asked("reliability.interrupts", name, times) for name in MODELS}
 
 
-def _clocks():
+def clocks():
     """Return the time, and what the main thread has worked."""
     main = time.pthread_getcpuclockid(threading.main_thread().ident)
     return np.array([time.monotonic(), time.clock_gettime(main)])
@@ -41,7 +41,7 @@ def _interrupted(model, table, delay):
 
     def send():
         time.sleep(delay)
-        sent.append(_clocks())
+        sent.append(clocks())
         os.kill(os.getpid(), signal.SIGINT)
 
     sender = threading.Thread(target=send)
@@ -49,7 +49,7 @@ def _interrupted(model, table, delay):
     try:
         model.fit(table)
     except KeyboardInterrupt:
-        taken = _clocks() - sent[0]
+        taken = clocks() - sent[0]
     sender.join()
     return taken
 

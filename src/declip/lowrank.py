@@ -49,6 +49,8 @@ class LowRank:
         same = self.A.dtype == self.B.dtype and self.A.shape[1:] == self.B.shape[1:]
         if not (same and self.A.ndim == 2 and self.A.dtype.kind == "f" and self.rank >= 0):
             raise ValueError("two factors do not fit together")
+        if not (np.isfinite(self.A).all() and np.isfinite(self.B).all()):
+            raise ValueError("a factor is not finite")
 
     @classmethod
     def from_svd(cls, found: SVD, dtype: Any = np.float64) -> LowRank:

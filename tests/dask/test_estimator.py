@@ -16,7 +16,9 @@ from tests.dask.cluster import bits, intervals, ratings
 import declip
 from declip import prepare_blocks
 from declip.blocks import DamagedBlockError
-from declip.dask import FroCMC
+from declip.blocks.running import WorkersReplacedError
+from declip.dask import FroCMC, estimator
+from declip.dask.running import OnCluster
 
 HOW = {"n_components": 3, "alpha": 2.0, "random_state": 0, "max_iter": 4, "tol": 0.0}
 pytestmark = pytest.mark.filterwarnings("ignore:.*before it had settled")
@@ -183,6 +185,30 @@ def test_a_second_fit_resumes_the_first(tmp_path):
     assert bits(longer) == bits(whole)
 
 
+@pytest.mark.parametrize("moment", [0.0, 0.5, 1.0], ids=["start", "sweeps", "polishing"])
+def test_workers_that_are_all_replaced_change_no_bit(monkeypatch, expected, moment):
+    X, values, calls = da.from_array(ratings(), chunks=(70, 13)), OnCluster.values, []
+    model = FroCMC(**HOW, ceiling=2.0, n_blocks=3)
+
+    def counted(self, handles):
+        calls.append(len(handles))
+        if len(calls) == fails_at:
+            raise WorkersReplacedError
+        return values(self, handles)
+
+    def began(*args, **how):
+        begun.append(len(calls))
+        return minimise_blocks(*args, **how)
+
+    minimise_blocks, begun, fails_at = estimator.minimise_blocks, [], 0
+    monkeypatch.setattr(OnCluster, "values", counted)
+    monkeypatch.setattr(estimator, "minimise_blocks", began)
+    model.fit(X)
+    fails_at = begun[0] + 1 + round(moment * (len(calls) - begun[0] - 1))
+    calls.clear()
+    assert bits(model.fit(X)) == expected
+
+
 def test_another_fit_in_the_same_folder_is_refused(tmp_path):
     X = da.from_array(ratings())
     how = HOW | {"ceiling": 2.0, "n_blocks": 2, "checkpoint_dir": tmp_path}
@@ -244,7 +270,9 @@ import declip
 from declip import FroCMC, restore
 assert not [name for name in sys.modules if name.split(".")[0] in ("dask", "distributed")]
 import dask.array as da
-from declip.dask import FroCMC
+from declip.blocks.running import WorkersReplacedError
+from declip.dask import FroCMC, estimator
+from declip.dask.running import OnCluster
 try:
     FroCMC().fit(da.zeros((4, 3)))
 except RuntimeError as error:

@@ -4,6 +4,7 @@ import tracemalloc
 import warnings
 import zipfile
 from contextlib import suppress
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from tests.persistence.mutations import HEADER, MUTATIONS, forge, members, zippe
 
 import declip
 from declip import ModelFileError
+from declip.persistence import read_archive, write_archive
 
 N_MUTATIONS = 6  # of each kind for each file; reliability.persistence has thousands
 N_FORGERIES = 60
@@ -132,3 +134,31 @@ def test_damage_brings_no_warnings(tmp_path):
         for damage in MUTATIONS:
             path.write_bytes(damage(raw, np.random.default_rng(3)))
             loaded(path)
+
+
+def _units(arrays):
+    return [name for name in arrays if name.endswith("units.scale")]
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, 0.0, -1.0])
+def test_forged_units_are_refused_before_anything_is_drawn_in_them(tmp_path, value):
+    path = fitted("BayesCMC").save(tmp_path / "model.npz")
+    archive = read_archive(path, "model")
+    arrays = {name: np.array(array) for name, array in archive.arrays.items()}
+    for name in _units(arrays):
+        arrays[name][1] = value
+    assert _units(arrays)
+    write_archive(path, replace(archive, arrays=arrays), overwrite=True)
+    with pytest.raises(ModelFileError, match="units of a table"):
+        declip.load(path)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_forged_factors_are_refused(tmp_path, value):
+    path = fitted("FroCMC").save(tmp_path / "model.npz")
+    archive = read_archive(path, "model")
+    arrays = {name: np.array(array) for name, array in archive.arrays.items()}
+    arrays["row_factors_"][3, 0] = value
+    write_archive(path, replace(archive, arrays=arrays), overwrite=True)
+    with pytest.raises(ModelFileError, match="a factor is not finite"):
+        declip.load(path)

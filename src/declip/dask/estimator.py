@@ -7,6 +7,7 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from numbers import Integral
 from pathlib import Path
 from typing import Any, ClassVar
@@ -22,7 +23,12 @@ from declip import estimators
 from declip.blocks.checkpoint import Checkpoint, load_part, save_part
 from declip.blocks.problem import Scattered, fit_blocks
 from declip.blocks.table import BlockTable
-from declip.dask.running import OnCluster, current_client, stop_if_folder_is_not_shared
+from declip.dask.running import (
+    OnCluster,
+    current_client,
+    stop_if_folder_is_not_shared,
+    with_workers_that_stay,
+)
 from declip.dask.sources import is_frame, is_long, table_of
 from declip.estimators.base import named_columns
 from declip.lowrank import LowRank
@@ -178,6 +184,9 @@ class FroCMC(estimators.FroCMC):
         self.checkpoint_every = checkpoint_every
         self.n_blocks = n_blocks
         self.cells = cells
+
+    def _fit(self, X: Any, y: Any, dense_result: bool = False) -> Any:
+        return with_workers_that_stay(partial(super()._fit, X, y, dense_result))
 
     @contextmanager
     def _opened(self, X: Any, dense_result: bool) -> Iterator[Any]:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -15,7 +17,12 @@ from declip.blocks.running import WorkersReplacedError
 
 _PATIENCE = 10  # seconds after which to see whether workers are gone
 
-__all__ = ["OnCluster", "current_client", "stop_if_folder_is_not_shared"]
+__all__ = [
+    "OnCluster",
+    "current_client",
+    "stop_if_folder_is_not_shared",
+    "with_workers_that_stay",
+]
 
 
 def current_client(client: Client | None) -> Client:
@@ -81,15 +88,36 @@ class OnCluster:
         Tasks that wait for a worker which is gone are not given to one that came when there was
         none: then all is left to the caller, with new homes.
         """
-        gather = self.client._gather
-        while True:
-            try:
-                return list(self.client.sync(gather, list(handles), callback_timeout=_PATIENCE))
-            except TimeoutError:
-                alive = set(self.client.nthreads())
-                if alive and alive.isdisjoint(worker for worker, _ in self.homes):
-                    self._settle()
-                    raise WorkersReplacedError from None
+        gathering = self.client.sync(_begun, self.client, list(handles))
+        while not self.client.sync(_ended, gathering):
+            alive = set(self.client.nthreads())
+            if alive and alive.isdisjoint(worker for worker, _ in self.homes):
+                self.client.sync(_given_up, gathering)
+                self._settle()
+                raise WorkersReplacedError
+        return list(gathering.result())
+
+
+async def _begun(client: Client, handles: list[Any]) -> asyncio.Future[Any]:
+    return asyncio.ensure_future(client.gather(handles, asynchronous=True))
+
+
+async def _ended(gathering: asyncio.Future[Any]) -> bool:
+    return bool((await asyncio.wait([gathering], timeout=_PATIENCE))[0])
+
+
+async def _given_up(gathering: asyncio.Future[Any]) -> None:
+    gathering.cancel()
+
+
+def with_workers_that_stay(work: Callable[[], Any]) -> Any:
+    """Return what ``work()`` gives, done again as long as all of its workers are replaced.
+
+    It goes on from its checkpoint, or anew: the bits are the same.
+    """
+    while True:
+        with suppress(WorkersReplacedError):
+            return work()
 
 
 def stop_if_folder_is_not_shared(client: Client, folder: Path) -> None:

@@ -158,6 +158,8 @@ def _read_npz(path: Path, ceiling: Any, floor: Any) -> tuple[Intervals, bool]:
     if {"lower", "upper"} <= names and "table" not in names:
         cells = Intervals.from_bounds(arrays["lower"], arrays["upper"])
         return _labelled(path, cells, labels), False
+    if "table" not in names and names & {"lower", "upper"}:
+        raise TableFileError(path, "it has an array of bounds on one side only")
     table = arrays[_the_table(path, arrays)]
     return _labelled(path, Intervals.from_table(table, ceiling, floor), labels), False
 

@@ -41,6 +41,13 @@ class Sample:
         rows, cols = (p.astype(np.float32) for p in (chain.scales.rows, chain.scales.cols))
         return cls(chain.factors.astype(np.float32), rows, cols, chain.row_prior)
 
+    def _check_loaded(self) -> None:
+        """Refuse a draw that was read from a file and is none."""
+        for precision, size in zip((self.rows, self.cols), self.factors.shape, strict=True):
+            positive = np.isfinite(precision).all() and np.all(precision > 0)
+            if not (precision.shape == (size,) and positive):
+                raise ValueError("the precisions of a draw are not numbers above zero")
+
     def at(
         self, rows: NDArray[np.int32], cols: NDArray[np.int32], threads: int = 1
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -67,6 +74,11 @@ class Posterior:
     samples: Sequence[Sample]
     units: Units
     model: Model
+
+    def _check_loaded(self) -> None:
+        """Refuse samples that were read from a file and are not of one table."""
+        if {sample.factors.shape[1] for sample in self.samples} != {len(self.units.scale)}:
+            raise ValueError("samples and units are not of one table")
 
     @property
     def shape(self) -> tuple[int, int]:

@@ -118,7 +118,8 @@ class Run:
         """Refuse a run that was read from a file and traces cells outside of its table."""
         places, shape = (self.monitor.rows, self.monitor.cols), self.chains[0].factors.shape
         inside = all(p.min() >= 0 and p.max() < n for p, n in zip(places, shape, strict=True))
-        if not inside or {chain.factors.shape for chain in self.chains} != {shape}:
+        fits = inside and len(self.units.scale) == shape[1]
+        if not fits or {chain.factors.shape for chain in self.chains} != {shape}:
             raise ValueError("the parts of a run are not of one table")
 
     @property

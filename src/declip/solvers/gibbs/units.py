@@ -44,6 +44,12 @@ class Units:
         shift, scale = _censored_normals(cells, *zeros, 1)
         return cls(np.repeat(shift, n_cols), np.repeat(scale, n_cols))
 
+    def _check_loaded(self) -> None:
+        """Refuse units that were read from a file and are none."""
+        same = self.shift.shape == self.scale.shape and self.scale.ndim == 1
+        if not (same and np.isfinite([self.shift, self.scale]).all() and np.all(self.scale > 0)):
+            raise ValueError("the units of a table are not numbers above zero, one for each column")
+
     def standardise(self, intervals: Intervals) -> Intervals:
         """Return the table in these units, in double precision."""
         side = intervals.by_row

@@ -1,0 +1,131 @@
+"""Ctrl-C at random moments of `restore` and `BayesCMC`, and of a page that is at work."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+
+import httpx
+import numpy as np
+import psutil
+
+import declip
+from declip import BayesCMC
+from reliability.children import ROOT, asked
+from reliability.interrupts import clocks
+
+_LONGEST = 8.0  # seconds to the interrupt: all phases of a restoration
+
+
+def ctrl_c(times):
+    """Interrupt each so many times."""
+    return {name: asked("reliability.endings", name, times) for name in WORK}
+
+
+def table(n=300, m=40):
+    """Return a table that takes seconds to restore."""
+    rng = np.random.default_rng(0)
+    truth = rng.normal(size=(n, 6)) @ rng.normal(size=(6, m)) + 0.1 * rng.normal(size=(n, m))
+    return np.minimum(truth, 2.0)
+
+
+WORK = {
+    "restore": lambda: declip.restore(table(), ceiling=2.0, budget=6.0, progress=False),
+    "BayesCMC": lambda: BayesCMC(ceiling=2.0, random_state=0).fit(table()),
+}
+
+
+def interrupted(work, delay):
+    """Return what Ctrl-C took, by the clock and in work of the main thread; None if too late."""
+    sent = []
+
+    def send():
+        sent.append(clocks())
+        os.kill(os.getpid(), signal.SIGINT)
+
+    sender = threading.Timer(delay, send)
+    sender.start()
+    try:
+        work()
+        sender.cancel()
+        return None
+    except KeyboardInterrupt:
+        return clocks() - sent[0]
+    finally:
+        sender.join()
+
+
+def _measured(name, times):
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    rng, found, done = np.random.default_rng(0), [], 0
+    with tempfile.TemporaryDirectory() as folder:
+        tempfile.tempdir = folder
+        for _ in range(times):
+            taken = interrupted(WORK[name], rng.uniform(0, _LONGEST))
+            found, done = (found, done + 1) if taken is None else ([*found, taken], done)
+        left = len(list(Path(folder).iterdir()))
+    clock, work = np.array(found).T
+    return {
+        "interrupts": len(found),
+        "ended before": done,
+        "median [s]": float(np.median(clock)),
+        "longest [s]": float(clock.max()),
+        "most work of the main thread [s]": float(work.max()),
+        "files left": left,
+    }
+
+
+def page_ended(times):
+    """End a page in the middle of a restoration, by SIGINT and by SIGTERM."""
+    return {how.name: _pages_ended(how, times) for how in (signal.SIGINT, signal.SIGTERM)}
+
+
+def _pages_ended(how, times):
+    rng = np.random.default_rng(0)
+    found = [_page_ended(how, rng.uniform(0, _LONGEST)) for _ in range(times)]
+    taken, codes, left, processes = zip(*found, strict=True)
+    return {
+        "pages": times,
+        "longest [s]": max(taken),
+        "exit codes": sorted(set(codes)),
+        "folders left": sum(left),
+        "processes left": sum(processes),
+    }
+
+
+def _page_ended(how, delay):
+    command = [sys.executable, "-m", "declip", "app", "--port", "0", "--no-browser"]
+    with tempfile.TemporaryDirectory() as folder:
+        env = {**os.environ, "TMPDIR": folder}
+        with subprocess.Popen(
+            command, cwd=ROOT, env=env, stdout=subprocess.PIPE, text=True
+        ) as page:
+            _busy(re.search(r"http://\S+", page.stdout.readline())[0])
+            time.sleep(delay)
+            family = psutil.Process(page.pid).children(recursive=True)
+            began = time.monotonic()
+            page.send_signal(how)
+            page.wait()
+            taken = time.monotonic() - began
+        alive = psutil.wait_procs(family, timeout=10)[1]
+        return taken, page.returncode, len(list(Path(folder).glob("declip-page-*"))), len(alive)
+
+
+def _busy(address):
+    """Start a restoration that takes minutes."""
+    text = "\n".join(",".join(f"{x:.3f}" if x < 2 else ">2" for x in row) for row in table())
+    with httpx.Client(base_url=address, timeout=120) as client:
+        secret = re.search(r'"secret": "([^"]+)"', client.get("/").text)[1]
+        client.headers["x-declip-secret"] = secret
+        key = client.post("/upload?name=t.csv", content=text.encode()).json()["key"]
+        client.post(f"/jobs/{key}/restore", json={"budget": 600})
+
+
+if __name__ == "__main__":
+    print(json.dumps(_measured(sys.argv[1], int(sys.argv[2]))))
