@@ -13,7 +13,7 @@ SANITIZING  = LD_PRELOAD="$(foreach lib,asan ubsan stdc++,$(shell $(CXX) -print-
     DECLIP_KERNELS="$$(echo $(SANITIZED)/_kernels*.so)"
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-long reliability bench bench-quick bench-dask paper paper-quick docs docs-quick refresh lint format clean FORCE
+.PHONY: help demo test test-long reliability bench bench-quick bench-dask paper paper-quick docs docs-quick refresh lint format clean cross release-check FORCE
 .PHONY: coverage test-native fuzz mutation mutation-native
 .DELETE_ON_ERROR:
 
@@ -78,6 +78,15 @@ lint: $(VENV)/.installed-lint ## check style, types and the direction of imports
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
+	$(BIN)/check-jsonschema --builtin-schema vendor.github-workflows .github/workflows/*.yml
+	$(BIN)/check-jsonschema --builtin-schema vendor.dependabot .github/dependabot.yml
+	$(BIN)/zizmor --offline --quiet .github/workflows
+
+cross: $(VENV)/.installed-cross ## compile the kernels for Windows, macOS and musl with Zig (a minute of two cores)
+	$(BIN)/python -m tests.kernels.cross
+
+release-check: ## go through all targets in a fresh clone, build and install what would be released (an hour)
+	.ci/release-check
 
 format: $(VENV)/.installed-lint ## put the Python files in house style
 	$(BIN)/ruff check --fix
@@ -96,13 +105,14 @@ $(VENV)/.build-tools: pyproject.toml
 	$(PIP) cmake ninja $$($(BIN)/python -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["build-system"]["requires"])')
 	@touch $@
 
-EXTRAS_run := [all]
-EXTRAS_test := [test]
-EXTRAS_lint := [lint]
-EXTRAS_bench := [bench]
-EXTRAS_docs := [docs]
-$(VENV)/.installed-%: $(VENV)/.build-tools $(VENV)/.modules $(NATIVE)
-	$(PIP) --no-build-isolation --config-settings build-dir=$(VENV)/build --editable '.$(EXTRAS_$*)'
+$(VENV)/.built: $(VENV)/.build-tools $(VENV)/.modules $(NATIVE)
+	$(PIP) --no-build-isolation --config-settings build-dir=$(VENV)/build --editable .
+	@touch $@
+
+# Its extras apart from it: a package that is built from source has its own build tools.
+EXTRA_run := all
+$(VENV)/.installed-%: $(VENV)/.built
+	$(PIP) 'declip[$(or $(EXTRA_$*),$*)]'
 	@touch $@
 
 $(SANITIZED)/.built: $(VENV)/.installed-test

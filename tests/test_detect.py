@@ -14,7 +14,9 @@ from declip import FroCMC, Intervals, detect_limits
 from declip.datasets import fetch_filmtrust, fetch_movielens_100k
 from declip.detect.ends import look_at_end
 
-needs_ratings = pytest.mark.skipif("DECLIP_DATA" not in os.environ, reason="needs the rating data")
+needs_ratings = pytest.mark.skipif(
+    "DECLIP_DATA" not in os.environ, reason="needs the folder DECLIP_DATA"
+)
 
 
 def normal(seed=0, shape=(300, 20)):

@@ -142,9 +142,10 @@ def test_links_lead_to_files_of_the_repository(page):
     assert "{{" not in text
 
 
-def test_version_changelog_and_citation_agree():
+def test_version_changelog_citation_and_recipe_agree():
     version = declip.__version__
     assert f"\nversion: {version}\n" in (ROOT / "CITATION.cff").read_text()
+    assert f'\n  version: "{version}"\n' in (ROOT / "conda" / "recipe.yaml").read_text()
     newest = re.search(r"^## (.*)$", (ROOT / "CHANGELOG.md").read_text(), re.M)[1]
     assert version in newest
     assert importlib.metadata.version("declip") == version

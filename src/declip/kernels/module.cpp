@@ -4,8 +4,6 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
-#include <sys/mman.h>
-
 #include <cstdlib>
 #include <cstring>
 #include <memory>
@@ -15,6 +13,7 @@
 #include "kernels.hpp"
 #include "loss.hpp"
 #include "parallel.hpp"
+#include "room.hpp"
 #include "truncated.hpp"
 
 namespace nb = nanobind;
@@ -70,7 +69,6 @@ const Kernels<T>& kernels() {
     else return current_isa->f64;
 }
 
-constexpr size_t kHugePage = 1 << 21;
 constexpr double kNearlyFull = 0.6;      // share of exact cells
 constexpr int64_t kChunkWork = 1 << 14;  // cells: some milliseconds
 
@@ -131,25 +129,12 @@ struct RowProblem {
     }
 };
 
-// Room for rows that are read at random: in huge pages, if it is large.
-template <class T>
-std::unique_ptr<T[], decltype(&std::free)> room_for(size_t n) {
-    const size_t page = sizeof(T) * n < 2 * kHugePage ? 64 : kHugePage;
-    const size_t bytes = (sizeof(T) * n / page + 1) * page;
-    std::unique_ptr<T[], decltype(&std::free)> room(static_cast<T*>(std::aligned_alloc(page, bytes)), &std::free);
-    if (!room) throw std::bad_alloc();
-#ifdef MADV_HUGEPAGE
-    if (page == kHugePage) madvise(room.get(), bytes, MADV_HUGEPAGE);
-#endif
-    return room;
-}
-
 // The other side's factors and the ridge, padded with zeros (the ridge with ones, so that H stays regular). In half
 // precision, if that is asked for and the processor has it.
 template <class T>
 struct Padded {
-    std::unique_ptr<T[], decltype(&std::free)> other{nullptr, &std::free};
-    std::unique_ptr<uint16_t[], decltype(&std::free)> half{nullptr, &std::free};
+    Room<T> other;
+    Room<uint16_t> half;
     std::vector<T> ridge;
     Padded(Matrix<T> factors, const T* ridge_in, int ld, bool as_half = false) : ridge(ld, T(1)) {
         const size_t n = factors.shape(0), k = factors.shape(1);
