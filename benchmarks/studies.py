@@ -24,7 +24,7 @@ from declip.solvers import (
     Solution,
     Stopping,
     TableProblem,
-    constant_model,
+    limit_model,
     minimise,
     start_model,
     subgradient_descent,
@@ -133,7 +133,7 @@ def _dtr_steps(data: Intervals, n: int) -> dict[str, Any]:
         return False
 
     problem = ClippedTraceProblem(data, TraceNorm(60.0), ClippedTraceNorm(60.0, limits), 20)
-    subgradient_descent(problem, constant_model(data, 1.0), Stopping(n, 1e-6, on_sweep))
+    subgradient_descent(problem, limit_model(data, limits, 1.0), Stopping(n, 1e-6, on_sweep))
     return {"seconds": np.diff(times).tolist(), "max_rank": 20}
 
 

@@ -112,6 +112,10 @@ def factored(
     return solvers.factored(problem, start, Stopping(max_iter, tol, **watched))
 
 
+def douglas_rachford(intervals, start, penalty, *, max_iter=1000, tol=1e-4, **watched):
+    return solvers.douglas_rachford(intervals, start, penalty, Stopping(max_iter, tol, **watched))
+
+
 def subgradient_descent(
     intervals,
     start,

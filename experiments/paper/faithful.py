@@ -24,7 +24,7 @@ from declip.solvers import (
     Limits,
     Solution,
     Stopping,
-    constant_model,
+    limit_model,
     subgradient_descent,
 )
 from declip.svd import operator_norm
@@ -127,7 +127,7 @@ def dtr(task: Task, clipped: str, grid: dict[str, Any], score: Any, seed: int) -
 
         penalties = TraceNorm(alpha), ClippedTraceNorm(alpha_clipped, limits)
         problem = ClippedTraceProblem(cells, *penalties, grid["max_rank"])
-        start, stopping = constant_model(cells, 1.0), Stopping(1000, 1e-6, keep)
+        start, stopping = limit_model(cells, limits, 1.0), Stopping(1000, 1e-6, keep)
         subgradient_descent(problem, start, stopping, grid["first_step"])
         yield from stops
 

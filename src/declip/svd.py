@@ -19,10 +19,12 @@ __all__ = [
     "fits_dense",
     "leading",
     "maps_of_roots",
+    "nuclear_norm",
     "operator_norm",
     "product_svd",
     "root",
     "shrink",
+    "shrink_near",
     "trace_norm",
     "truncated_svd",
 ]
@@ -174,8 +176,13 @@ def trace_norm(A: SparsePlusLowRank, low_rank: float, rest: NDArray) -> float:
         The values of its sparse part, whose trace norm is at most sqrt(smaller side) |rest|.
     """
     if fits_dense(A.shape):
-        return float(_aside(lambda: np.linalg.norm(A.toarray(), "nuc"), A.shape))
+        return nuclear_norm(A.toarray())
     return low_rank + np.sqrt(min(A.shape)) * float(np.linalg.norm(rest))
+
+
+def nuclear_norm(A: NDArray) -> float:
+    """Return the trace norm of a dense matrix."""
+    return float(_aside(lambda: np.linalg.norm(A, "nuc"), A.shape))
 
 
 def fits_dense(shape: tuple[int, int]) -> bool:
@@ -222,6 +229,42 @@ def shrink(
         found = _subspace_above(A, threshold, warm, most, warm_steps)
     kept = min(int(exceed(found.S, threshold).sum()), most)
     return SVD(found.U[:, :kept], found.S[:kept] - threshold, found.V[:, :kept])
+
+
+def shrink_near(A: NDArray, threshold: float, basis: NDArray | None) -> tuple[SVD, NDArray]:
+    """Return `shrink` of a dense matrix by one power step from a basis, and the basis reached.
+
+    Along a sequence of matrices that converge, the triplets converge too. The basis is wider than
+    the result, by a few directions that may come to exceed the threshold. A matrix that is small,
+    or of which most triplets are above the threshold, is decomposed as a whole.
+
+    Parameters
+    ----------
+    A : ndarray
+        The matrix.
+    threshold : float
+        What is taken off each singular value.
+    basis : ndarray, optional
+        Right singular vectors of the last one.
+    """
+    V = _widened(A, np.empty((A.shape[1], 0), A.dtype)) if basis is None else basis
+    steps = _COLD_STEPS if basis is None else 1
+    while min(A.shape) > max(_EXACT_UP_TO, 2 * V.shape[1]):
+        found = _power_steps(A, V, steps)
+        if found.S[-1] <= threshold:
+            kept = int(exceed(found.S, threshold).sum())
+            result = SVD(found.U[:, :kept], found.S[:kept] - threshold, found.V[:, :kept])
+            return result, np.ascontiguousarray(found.V[:, : kept + max(_SPARE, kept // 5)])
+        V, steps = _widened(A, found.V), 1
+    result = shrink(A, threshold)
+    return result, np.ascontiguousarray(result.V)
+
+
+def _widened(A: NDArray, V: NDArray) -> NDArray:
+    """Return V with half as many directions more, or a few, at random."""
+    width = min(V.shape[1] + max(_SPARE, V.shape[1] // 2), *A.shape)
+    fresh = np.random.default_rng(0).standard_normal((A.shape[1], width - V.shape[1]))
+    return np.column_stack([V, fresh.astype(A.dtype)])
 
 
 def exceed(S: NDArray, threshold: float) -> NDArray[np.bool_]:

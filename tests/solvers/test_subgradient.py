@@ -7,9 +7,9 @@ from scipy import sparse
 from tests.plain import largest_alpha, proximal, subgradient_descent
 from tests.twin import cell_loss, random_bounds
 
-from declip import Intervals, svd
+from declip import Intervals, clipping, svd
 from declip.lowrank import LowRank
-from declip.solvers import Limits, clipping, constant_model
+from declip.solvers import Limits, limit_model
 
 INF = np.inf
 SHAPE = (14, 10)
@@ -148,7 +148,7 @@ def test_the_steps_shrink_by_a_hundredth():
 def test_cells_at_or_beyond_their_limit_are_held_by_no_second_penalty():
     limits = Limits(*LIMITS["ceiling"])
     intervals = table(4, limits)
-    start = constant_model(intervals, 1.0)  # every cell beyond the ceiling
+    start = limit_model(intervals, limits, 1.0)  # every cell beyond the ceiling
     one, other = (
         subgradient_descent(intervals, start, limits, 0.2, beta, max_iter=1).model.block()
         for beta in (0.0, 0.7)
@@ -220,7 +220,7 @@ def test_without_the_second_penalty_the_optimum_of_the_trace_norm_is_reached(see
 def test_the_second_penalty_lowers_the_trace_norm_of_what_is_clipped():
     limits = Limits(*LIMITS["ceiling"])
     intervals = table(8, limits)
-    start = constant_model(intervals, 1.0)
+    start = limit_model(intervals, limits, 1.0)
     norms = [
         np.linalg.norm(
             limits.clip(subgradient_descent(intervals, start, limits, 0.2, beta).model.block()),
@@ -308,7 +308,7 @@ def test_a_scan_that_finds_many_more_cells_than_the_sample_promised_is_given_up(
 def test_the_matrix_free_path_with_few_triplets_is_near_the_dense_one(monkeypatch):
     limits = Limits(np.array([[-INF]]), np.array([[2.0]]))
     intervals = table(11, limits, (60, 50))
-    start = constant_model(intervals, 1.0)
+    start = limit_model(intervals, limits, 1.0)
     dense = subgradient_descent(intervals, start, limits, 1.0, 0.3, max_iter=100)
     monkeypatch.setattr(svd, "_DENSE_UP_TO", 0)
     free = subgradient_descent(intervals, start, limits, 1.0, 0.3, max_iter=100, max_rank=25)
@@ -359,7 +359,18 @@ def test_steps_that_have_become_negligible_are_not_made():
     )
     # 0.99^t > 1e-8 up to t = log(1e-8) / log(0.99) = 1832.8
     assert found.n_iter == 1833
-    assert found.converged
+
+
+def test_steps_that_are_too_short_do_not_count_as_convergence():
+    limits = Limits(*LIMITS["both"])
+    found = subgradient_descent(
+        *(table(16, limits), random_start(16), limits, 0.2, 0.2),
+        first_step=1e-3,
+        max_iter=5000,
+        tol=1e-6,
+    )
+    assert found.history[-10] - found.history[-1] <= 1e-6 * found.history[-1]
+    assert not found.converged  # down to a hundredth of the first, steps still lowered it
 
 
 def test_too_few_steps_have_not_settled():
@@ -404,6 +415,36 @@ def test_the_start_is_constant_beyond_the_limit(ceiling, floor, level):
         X = -2 - X
     if floor == 2:
         X = 2 + X
-    start = constant_model(Intervals.from_table(X, ceiling=ceiling, floor=floor), 1.0)
+    limits = Limits(
+        *(
+            np.full((1, 1), e if given is None else given)
+            for e, given in ((-INF, floor), (INF, ceiling))
+        )
+    )
+    start = limit_model(Intervals.from_table(X, ceiling=ceiling, floor=floor), limits, 1.0)
     # The root of the level, squared.
     assert_allclose(start.block(), level, rtol=1e-15)
+
+
+@pytest.mark.parametrize("side", ["ceiling", "floor"])
+@pytest.mark.parametrize("axis", ["columns", "rows", "cells"])
+def test_the_start_lies_beyond_limits_that_differ(side, axis):
+    sign = 1 if side == "ceiling" else -1
+    ends = np.random.default_rng(0).uniform(
+        1, 9, {"columns": (1, 5), "rows": (4, 1)}.get(axis, (4, 5))
+    )
+    given = np.broadcast_to(sign * ends, (4, 5))
+    X = sign * np.minimum(sign * np.full((4, 5), 3.0 * sign), ends)
+    free = np.full((1, 1), -sign * INF)
+    limits = Limits(*((free, sign * ends) if sign > 0 else (sign * ends, free)))
+    start = limit_model(Intervals.from_table(X, **{side: given}), limits, 1.0).block()
+    assert (sign * (start - given) >= 1 - 1e-12).all()
+    if axis != "cells":
+        assert_allclose(start, given + sign, rtol=1e-14)
+
+
+def test_a_column_without_a_ceiling_starts_at_the_highest_of_the_others():
+    limits = Limits(np.full((1, 1), -INF), np.array([[2.0, INF, 4.0]]))
+    X = np.array([[2.0, 9.0, 1.0], [1.0, 8.0, 4.0]])
+    intervals = Intervals.from_table(X, ceiling=np.array([2.0, INF, 4.0]))
+    assert_allclose(limit_model(intervals, limits, 1.0).block(), [[3.0, 5, 5]] * 2, rtol=1e-14)

@@ -13,16 +13,20 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from declip.estimators.base import SHARED_CONSTRAINTS
 from declip.estimators.factors import FreeRankEstimator
 from declip.intervals import Intervals
+from declip.objective import Certificate
 from declip.penalties import ClippedTraceNorm, TraceNorm
 from declip.solvers import (
     ClippedTraceProblem,
     Limits,
     Solution,
-    constant_model,
+    Start,
+    TracePenalty,
+    douglas_rachford,
+    limit_model,
     subgradient_descent,
 )
 from declip.svd import fits_dense
-from declip.validation import check_memory, limits_of_all_cells
+from declip.validation import check_memory, check_splitting, limits_of_all_cells
 
 __all__ = ["DTrCMC"]
 
@@ -34,8 +38,8 @@ class DTrCMC(FreeRankEstimator):
 
     .. math:: \sum_{ij} \ell_{ij}(X_{ij}) + \alpha |X|_{tr} + \beta |Clip(X)|_{tr}
 
-    by proximal subgradient descent, with the interval loss of `FroCMC` over the observed cells, and
-    Clip the projection of every cell onto its limits. Not convex.
+    with the interval loss of `FroCMC` over the observed cells, and Clip the projection of every
+    cell onto its limits. Not convex: a stationary point is found.
 
     Parameters
     ----------
@@ -48,17 +52,25 @@ class DTrCMC(FreeRankEstimator):
         is an `Intervals`.
     clipped : {"hinge", "value", "missing"}, default="hinge"
         How clipped cells count, as in `FroCMC`.
+    solver : {"auto", "splitting", "subgradient"}, default="auto"
+        "splitting" is Douglas-Rachford splitting, for tables that can be held densely;
+        "subgradient" is the paper's proximal subgradient descent. "auto" takes the former up to
+        four million cells of the table, unless ``max_rank`` is given or ``alpha`` is 0 (nothing
+        then calls for values beyond the limits).
     first_step : float, default=1.0
-        Step eta_0; the steps are eta_0 * 0.99^(t - 1).
+        Step eta_0 of "subgradient"; the steps are eta_0 * 0.99^(t - 1).
     beyond : float, default=1.0
-        The start is constant: the ceiling plus this (the floor minus this; with both, the mean).
+        The start is the ceiling plus this (the floor minus this; with both, the mean of the
+        table): by column or by row where the limits differ by it.
     max_rank : int or None, default=None
         Singular triplets of X and of Clip(X) to keep; needed for tables too large to be held
         densely.
     max_iter : int, default=1000
         Steps at most.
-    tol : float, default=1e-6
-        It counts as converged if the last ten steps lowered the objective by at most this share.
+    tol : float, default=1e-3
+        "splitting" stops when `gap_` is at most this share of the objective. "subgradient" goes
+        on until its steps have vanished, and counts as converged if ten steps lowered the objective
+        by at most this share while they still were above a hundredth of the first.
     n_jobs : int or None, default=None
         Threads; None is 1, -1 all.
     verbose : int, default=0
@@ -73,10 +85,15 @@ class DTrCMC(FreeRankEstimator):
     singular_values_, rank_ : ndarray, int
         Singular values, largest first, and their number.
     objective_, history_, n_iter_ : float, ndarray, int
-        The lowest objective, the lowest so far after each step, and the number of steps. For a
-        large table the trace norm of Clip(X) is that of its ``max_rank`` leading triplets.
+        The lowest objective, the lowest so far after each step, and the number of steps. The
+        splitting computes it at every tenth step. For a large table the trace norm of Clip(X) is
+        that of its ``max_rank`` leading triplets.
+    gap_ : float
+        How far the objective is above the minimum of the convex problem in which Clip is replaced
+        by its tangent at the solution, at most: 0 at a stationary point. It says nothing of other
+        stationary points. NaN if there is none: for "subgradient", or if no step was looked at.
     converged_ : bool
-        Whether the objective had settled; subgradient descent has no certificate.
+        Whether the gap was within ``tol`` ("subgradient": see there).
     scale_, row_offset_, column_offset_, mean_, has_offsets_
         Zero and False; there are no offsets here.
     n_features_in_, feature_names_in_
@@ -84,9 +101,10 @@ class DTrCMC(FreeRankEstimator):
 
     Notes
     -----
-    Algorithm 1 of Teshima et al. (AAAI 2019), with floors and limits that vary: the iterate with
-    the lowest true objective is returned. On sparse ratings, unobserved cells decay from the start
-    only slowly, so that the result depends on the number of steps.
+    DTr-CMC of Teshima et al. (AAAI 2019), with floors and limits that vary: the iterate with the
+    lowest true objective is returned. With ``solver="subgradient"`` it is their Algorithm 1. Its
+    steps vanish whether or not a minimum is near, and on sparse ratings unobserved cells decay
+    from the start only slowly, so that the result depends on the number of steps.
 
     Examples
     --------
@@ -103,6 +121,7 @@ class DTrCMC(FreeRankEstimator):
         "clipped": [StrOptions({"hinge", "value", "missing"})],
         "alpha": [Interval(Real, 0, None, closed="left")],
         "alpha_clipped": [Interval(Real, 0, None, closed="left")],
+        "solver": [StrOptions({"auto", "splitting", "subgradient"})],
         "first_step": [Interval(Real, 0, None, closed="neither")],
         "beyond": [Interval(Real, 0, None, closed="left")],
         "max_rank": [Interval(Integral, 1, None, closed="left"), None],
@@ -116,11 +135,12 @@ class DTrCMC(FreeRankEstimator):
         ceiling: Any = None,
         floor: Any = None,
         clipped: str = "hinge",
+        solver: str = "auto",
         first_step: float = 1.0,
         beyond: float = 1.0,
         max_rank: int | None = None,
         max_iter: int = 1000,
-        tol: float = 1e-6,
+        tol: float = 1e-3,
         n_jobs: int | None = None,
         verbose: int = 0,
         checkpoint: str | PathLike[str] | None = None,
@@ -131,6 +151,7 @@ class DTrCMC(FreeRankEstimator):
         self.ceiling = ceiling
         self.floor = floor
         self.clipped = clipped
+        self.solver = solver
         self.first_step = first_step
         self.beyond = beyond
         self.max_rank = max_rank
@@ -142,20 +163,33 @@ class DTrCMC(FreeRankEstimator):
         self.on_interrupt = on_interrupt
 
     def _check_shape(self, shape: tuple[int, int]) -> None:
+        if self.solver == "splitting":
+            check_splitting("DTrCMC", shape, self.alpha, self.max_rank)
         if not fits_dense(shape):
             rank = min(self.max_rank or min(shape), *shape)
             check_memory((sum(shape), rank), np.float32, "DTrCMC", "set a lower max_rank.")
 
+    def _splits(self, shape: tuple[int, int]) -> bool:
+        """Return whether the solver is the splitting."""
+        if self.solver != "auto":
+            return self.solver == "splitting"
+        return fits_dense(shape) and self.max_rank is None and self.alpha > 0
+
     def _solve(self, table: Any, **watched: Any) -> Solution:
+        limits, stopping = self._limits(table), self._stopping(**watched)
+        start = limit_model(table, limits, self.beyond)
+        if self._splits(table.shape):
+            second = limits if self.alpha_clipped > 0 else None
+            penalty = TracePenalty(self.alpha, self.alpha_clipped, second)
+            return douglas_rachford(table, Start(start), penalty, stopping)
         problem = ClippedTraceProblem(
             table,
             TraceNorm(self.alpha),
-            ClippedTraceNorm(self.alpha_clipped, self._limits(table)),
+            ClippedTraceNorm(self.alpha_clipped, limits),
             self.max_rank,
             effective_n_jobs(self.n_jobs),
         )
-        start = constant_model(table, self.beyond)
-        return subgradient_descent(problem, start, self._stopping(**watched), self.first_step)
+        return subgradient_descent(problem, start, stopping, self.first_step)
 
     def _limits(self, intervals: Intervals) -> Limits:
         """Return the limits of every cell: those given, or those that the clipped cells share."""
@@ -167,9 +201,17 @@ class DTrCMC(FreeRankEstimator):
         shape, dtype = intervals.shape, intervals.dtype
         return Limits(*limits_of_all_cells(self.ceiling, self.floor, shape, dtype, *labels))
 
+    def _finished(self, table: Any, state: Solution) -> dict[str, Any]:
+        gap = state.proof.gap if isinstance(state.proof, Certificate) else np.nan
+        return super()._finished(table, state) | {"gap_": gap}
+
     def _not_converged(self, solution: Solution) -> str:
+        how = (
+            f"with a gap above tol = {self.tol:g} of the objective"
+            if self._splits(solution.model.shape)
+            else "before the objective had settled, or because its steps have vanished"
+        )
         return (
-            f"DTrCMC stopped after {solution.n_iter} steps before it had settled: the last ten "
-            f"lowered the objective by more than tol = {self.tol:g} of itself. Raise max_iter, or "
-            "accept a larger tol."
+            f"DTrCMC stopped after {solution.n_iter} steps {how}. Raise max_iter, or accept a "
+            "larger tol."
         )

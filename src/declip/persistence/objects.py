@@ -20,6 +20,7 @@ _ROOMS = {
     "declip.intervals": ("Cells", "Intervals"),
     "declip.losses": ("Hinge", "Tobit"),
     "declip.lowrank": ("LowRank",),
+    "declip.objective": ("Certificate",),
     "declip.reclip.lowering": ("Reclipped",),
     "declip.reclip.result": ("ReclipResult", "Trial"),
     "declip.restoration.candidates": ("ColumnTobit",),

@@ -4,8 +4,9 @@ from declip.clipping import Limits
 from declip.solvers.als import TableProblem, minimise, solve_rows
 from declip.solvers.exact import Bracket, minimum_trace_norm
 from declip.solvers.solution import NO_RESUME_POINT, ResumePoint, Solution, Stopping
+from declip.solvers.splitting import Start, TracePenalty, douglas_rachford
 from declip.solvers.start import (
-    constant_model,
+    limit_model,
     loss_at_zero,
     restart_dead_factors,
     start_loss,
@@ -22,11 +23,14 @@ __all__ = [
     "Limits",
     "ResumePoint",
     "Solution",
+    "Start",
     "Stopping",
     "TableProblem",
+    "TracePenalty",
     "TraceProblem",
-    "constant_model",
+    "douglas_rachford",
     "factored",
+    "limit_model",
     "loss_at_zero",
     "minimise",
     "minimum_trace_norm",

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.sparse.linalg import LinearOperator
 
+from declip.clipping import Limits
 from declip.intervals import Intervals, face_value
 from declip.losses import Loss
 from declip.lowrank import LowRank
@@ -18,7 +19,7 @@ from declip.svd import truncated_svd
 
 __all__ = [
     "RandomStart",
-    "constant_model",
+    "limit_model",
     "loss_at_zero",
     "restart_dead_factors",
     "start_loss",
@@ -121,14 +122,34 @@ def restart_dead_factors(model: LowRank, intervals: Intervals, rng: np.random.Ge
     return replace(model, A=A, B=B)
 
 
-def constant_model(intervals: Intervals, beyond: float) -> LowRank:
-    """Return a constant matrix at the limit of the clipped cells plus ``beyond``, as the paper.
+def limit_model(intervals: Intervals, limits: Limits, beyond: float) -> LowRank:
+    """Return a start at the limits of the clipped cells plus ``beyond``, as the paper.
 
-    Where there are floors but no ceilings it lies below them, where there are both at the mean.
+    It follows limits that differ by column or by row; where they differ by cell, it is beyond the
+    farthest of each column. Where there are floors but no ceilings it lies below them, where there
+    are both, or no limits or clipped cells, at the mean.
     """
-    level = start_level(_typical_limits(intervals), _mean_and_spread(intervals)[0], beyond)
-    A, B = (np.full((n, 1), np.sqrt(abs(level)), intervals.dtype) for n in intervals.shape)
-    return LowRank(A, np.copysign(B, level))
+    side = intervals.by_row
+    above, below = np.isposinf(side.upper).any(), np.isneginf(side.lower).any()
+    sign, limit = (1.0, limits.ceiling) if above else (-1.0, limits.floor)
+    if above == below or not np.isfinite(limit).any():
+        return _outer(np.full((1, 1), _mean_and_spread(intervals)[0]), intervals)
+    far = np.where(np.isfinite(limit), sign * limit, -np.inf).astype(np.float64)
+    if min(far.shape) > 1:
+        far = far.max(axis=0, keepdims=True)
+    far = np.where(np.isfinite(far), far, far.max())  # columns without a limit of their own
+    return _outer(sign * (far + beyond), intervals)
+
+
+def _outer(level: NDArray, intervals: Intervals) -> LowRank:
+    """Return the matrix with a level by row (n x 1), by column (1 x n), or everywhere."""
+    size = np.sqrt(np.abs(level).max()) or 1.0
+    A, B = (np.full((n, 1), size, np.float64) for n in intervals.shape)
+    if level.shape[1] == 1:
+        A = A * level / size**2
+    else:
+        B = B * level.T / size**2
+    return LowRank(A.astype(intervals.dtype), B.astype(intervals.dtype))
 
 
 def start_scale(intervals: Intervals) -> float:

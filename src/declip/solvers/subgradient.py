@@ -25,6 +25,7 @@ __all__ = ["ClippedTraceProblem", "subgradient_descent"]
 
 _DECAY = 0.99  # the paper's factor from one step to the next
 _NEGLIGIBLE = 1e-8  # steps below this share of the first change nothing any more
+_TELLING = 0.01  # steps above this share of the first tell whether the objective has settled
 
 
 class _Point(NamedTuple):
@@ -96,8 +97,8 @@ def subgradient_descent(
     start : LowRank
         Where to begin.
     stopping : Stopping
-        The fit counts as settled if the last steps lowered the objective by at most the share
-        ``tol``.
+        The fit counts as converged if ten steps lowered the objective by at most the share ``tol``
+        while they were above a hundredth of the first. Later ones are too short to tell.
     first_step : float
         Step eta_0; the steps are eta_0 * 0.99^(t - 1).
     """
@@ -120,5 +121,6 @@ def subgradient_descent(
         stopping.resume_point.put((now.X, best, now.clip, history, eta))
         stopped = stopping.on_sweep(Solution(best, np.array(history), False))
     unit = abs(history[-1]) or 1.0
-    settled = history[-min(10, len(history))] - history[-1] <= stopping.tol * unit
+    telling = history[: 1 + int(np.log(_TELLING) / np.log(_DECAY))]
+    settled = telling[-min(10, len(telling))] - telling[-1] <= stopping.tol * unit
     return Solution(best, np.array(history), settled, stopped=stopped, unit=unit)

@@ -25,6 +25,7 @@ from declip.validation.sizes import (
     check_quantiles,
     check_rank,
     check_same_shape,
+    check_splitting,
     free_memory,
 )
 from declip.validation.tables import backend_of, check_bounds, table_to_triplets
@@ -46,6 +47,7 @@ __all__ = [
     "check_same_shape",
     "check_selection",
     "check_some_exact",
+    "check_splitting",
     "check_triplets",
     "free_memory",
     "limits_of_all_cells",

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 GIB = 2**30
+_DENSE_COPIES = 12  # of a table that the splitting holds at a time
 ALWAYS_TRIED = 2**26  # bytes that are asked for whatever the system says is free
 
 
@@ -46,6 +47,18 @@ def check_quantiles(quantiles: Any) -> list[float]:
     if not found or not all(0 < q < 1 for q in found):
         raise ValueError(f"quantiles must lie between 0 and 1, both excluded; got {quantiles!r}.")
     return found
+
+
+def check_splitting(
+    estimator: str, shape: tuple[int, int], alpha: float, max_rank: int | None
+) -> None:
+    """Refuse what the splitting cannot do: no penalty, a given rank, a table beyond memory."""
+    other = 'use solver="auto".'
+    if alpha == 0:
+        raise ValueError(f'{estimator}(solver="splitting") needs an alpha above 0; {other}')
+    if max_rank is not None:
+        raise ValueError(f'{estimator}(solver="splitting") takes no max_rank; {other}')
+    check_memory((_DENSE_COPIES, *shape), np.float64, f'{estimator}(solver="splitting")', other)
 
 
 def check_memory(shape: tuple[int, ...], dtype: DTypeLike, what: str, remedy: str) -> None:

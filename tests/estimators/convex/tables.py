@@ -7,11 +7,18 @@ import pytest
 
 from declip import DTrCMC, ExactCMC, Intervals, TrCMC
 
-each_solver = pytest.mark.parametrize("solver", ["proximal", "factored"])
+each_solver = pytest.mark.parametrize("solver", ["splitting", "proximal", "factored"])
 each_convex = pytest.mark.parametrize(
     "estimator",
-    [TrCMC(0.5), TrCMC(0.5, solver="factored"), ExactCMC(), DTrCMC(0.2, 0.1, max_iter=150)],
-    ids=["TrCMC", "TrCMC factored", "ExactCMC", "DTrCMC"],
+    [
+        TrCMC(0.5),
+        TrCMC(0.5, solver="proximal"),
+        TrCMC(0.5, solver="factored"),
+        ExactCMC(),
+        DTrCMC(0.2, 0.1, max_iter=150),
+        DTrCMC(0.2, 0.1, max_iter=150, solver="subgradient"),
+    ],
+    ids=["TrCMC", "TrCMC proximal", "TrCMC factored", "ExactCMC", "DTrCMC", "DTrCMC subgradient"],
 )
 each_mode = pytest.mark.parametrize("clipped", ["hinge", "value", "missing"])
 

@@ -100,7 +100,11 @@ MESSAGES = [
     (TrCMC(0.05, max_iter=3, max_rank=2), "Raise max_iter, alpha or tol, or max_rank."),
     (TrCMC(0.05, max_iter=3, solver="factored"), "TrCMC stopped after 3 iterations"),
     (ExactCMC(max_iter=3), "ExactCMC stopped after 3 iterations with the duality gap or the"),
-    (DTrCMC(max_iter=3), "DTrCMC stopped after 3 steps before it had settled"),
+    (DTrCMC(max_iter=3), "DTrCMC stopped after 3 steps with a gap above tol = 0.001"),
+    (
+        DTrCMC(max_iter=3, first_step=0.05, solver="subgradient"),
+        "DTrCMC stopped after 3 steps before the objective had settled",
+    ),
 ]
 
 

@@ -4,10 +4,10 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
-from numpy.testing import assert_allclose
+from numpy.testing import assert_allclose, assert_array_equal
 from tests.estimators.convex.tables import CEILING, SEEN, TRUTH, X, quiet
 
-from declip import DTrCMC, Intervals, TrCMC
+from declip import DTrCMC, TrCMC
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:.*without any observed cell"),
@@ -50,18 +50,47 @@ def test_dtr_reports_the_objective_of_what_it_returns(limits):
 
 
 @each_limit
-def test_dtr_starts_at_a_constant_one_beyond_the_limit(limits):
+def test_dtr_starts_one_beyond_the_limit(limits):
     table = seen_under(**limits)
     model = quiet(DTrCMC(0.3, 0.2, max_iter=1, **limits).fit, table)
-    lower, upper = Intervals.from_table(table, **limits).to_bounds()
     if len(limits) == 2:
         level = np.nanmean(table)
     elif "ceiling" in limits:
-        level = np.median(lower[np.isposinf(upper)]) + 1
+        level = np.asarray(limits["ceiling"]) + 1
+        if level.shape == table.shape:  # beyond all ceilings of the column
+            level = level.max(axis=0)
     else:
-        level = np.median(upper[np.isneginf(lower)]) - 1
-    start = np.full(table.shape, level)
+        level = limits["floor"] - 1
+    start = np.broadcast_to(level, table.shape)
     assert_allclose(model.history_[0], dtr_value(start, table, 0.3, 0.2, **limits), rtol=1e-10)
+
+
+@each_limit
+def test_the_splitting_ends_no_higher_than_the_subgradient(limits):
+    table = seen_under(**limits)
+    split = DTrCMC(0.3, 0.2, **limits).fit(table)
+    descent = quiet(DTrCMC(0.3, 0.2, solver="subgradient", max_iter=500, **limits).fit, table)
+    assert split.converged_
+    # A gap of 1e-3 F, and stationary points that lie close to each other.
+    assert split.objective_ <= descent.objective_ * (1 + 1e-3)
+
+
+def test_auto_is_the_subgradient_where_the_splitting_cannot_be():
+    for given in ({"alpha": 0.0}, {"alpha": 0.2, "max_rank": 3}):
+        one, other = (
+            quiet(DTrCMC(**given, ceiling=CEILING, max_iter=20, solver=s).fit, X)
+            for s in ("auto", "subgradient")
+        )
+        assert_array_equal(one.history_, other.history_)
+        assert np.isnan(one.gap_)
+
+
+def test_nothing_is_restored_without_the_first_penalty():
+    # Clip(X) in place of X leaves the second norm as it is and can only lower the loss.
+    model = quiet(DTrCMC(0.0, 0.5, ceiling=CEILING, max_iter=400).fit, X)
+    estimate = model.reconstruct()
+    values = [dtr_value(x, X, 0.0, 0.5, CEILING) for x in (estimate, np.minimum(estimate, CEILING))]
+    assert values[1] <= values[0]
 
 
 def test_dtr_without_the_second_penalty_reaches_the_optimum_of_trace():
