@@ -119,7 +119,10 @@ class Job:
 
     def _done(self, task: dict[str, Any], seconds: float | None) -> dict[str, Any]:
         given = {"upload": str(self.upload), "name": self.name, **task}
-        self._worker = _Worker(self.folder.parent, given)
+        try:
+            self._worker = _Worker(self.folder.parent, given)
+        except (EOFError, OSError) as error:
+            raise TaskError("no process could be started to read the file") from error
         return self._worker.result(self.note, seconds)
 
     def cancel(self) -> None:
