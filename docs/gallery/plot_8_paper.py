@@ -2,7 +2,7 @@
 The illustration of the paper
 =============================
 
-A matrix of rank 2 with a ceiling, after Figure 1 of `Teshima et al. (AAAI 2019)
+A matrix of rank 2 with a ceiling, after Figure 2 of `Teshima et al. (AAAI 2019)
 <https://doi.org/10.1609/aaai.v33i01.33015151>`_: ordinary completion, which takes clipped cells
 at face value or leaves them out, beside clipped completion.
 """

@@ -1,4 +1,4 @@
-"""The rating tasks as the paper prints them (its Table 2): F1 at a fixed threshold.
+"""The rating tasks as the paper prints them (its Table 3): F1 at a fixed threshold.
 
 Settings are chosen by the F1 of the validation cells, for each split.
 """

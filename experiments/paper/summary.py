@@ -12,7 +12,7 @@ from experiments.paper import beyond
 
 Result = dict[str, Any]
 
-# Table 2: FilmTrust task 1, task 2, MovieLens-100K task 1, task 2.
+# Table 3: FilmTrust task 1, task 2, MovieLens-100K task 1, task 2.
 PAPER_F1 = {
     "DTr-CMC": ("0.47 (0.01)", "0.46 (0.01)", "0.39 (0.00)", "0.38 (0.00)"),
     "Fro-CMC": ("0.35 (0.01)", "0.40 (0.01)", "0.41 (0.00)", "0.41 (0.01)"),
