@@ -245,7 +245,7 @@ def test_a_converged_fit_is_stationary(bias, scale):
     alpha = 0.7
     fit = minimise(intervals, start, alpha, scale=scale, max_iter=5000, tol=1e-15)
     parts = gradient(intervals, fit.model, fit.scale)
-    G = (parts.exact + parts.open).toarray()
+    G = (parts.exact + parts.censored).toarray()
     for model, g in ((fit.model, G), (fit.model.T, G.T)):
         slope = g @ model.design()[0] + alpha * model.A
         # The value settles to some 1e-13 of about 100, so the slope to its root.
