@@ -9,13 +9,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from declip.intervals import Intervals
+from declip.intervals import Intervals, face_value
 from declip.solvers.gibbs.units import Units
 from declip.validation import check_logarithms
 
-__all__ = ["SCALES", "Scaling"]
+__all__ = ["SCALES", "Scaling", "scaled_by_rows"]
 
 SCALES = ("columns", "table", "none")
+_FEWEST_CELLS = 20  # of a row or column whose spread is looked at
+_MORE_VARIED = 0.1  # variance of the logs of spreads that rows must have more of than columns
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,6 +80,30 @@ class Scaling:
         plain = self.units.restore(values, cols)
         with np.errstate(over="ignore"):
             return np.where(self.log[cols], np.exp(np.where(self.log[cols], plain, 0.0)), plain)
+
+
+def scaled_by_rows(intervals: Intervals) -> bool:
+    """Tell whether the rows of a table differ in scale more than its columns do.
+
+    Analytes have units of their own, samples do not; products differ in size, days do not.
+    """
+    by_row, by_col = (_variety_of_spreads(cells) for cells in (intervals, intervals.T))
+    return bool(by_row > max(by_col, 0.0) + _MORE_VARIED)
+
+
+def _variety_of_spreads(intervals: Intervals) -> float:
+    """Return the variance of the logs of the rows' spreads, less what chance alone makes of it."""
+    rows, _, lower, upper = intervals.triplets()
+    value, n = face_value(lower, upper).astype(np.float64), intervals.shape[0]
+    count = np.bincount(rows, minlength=n)
+    mean = np.bincount(rows, value, n) / np.maximum(count, 1)
+    square = np.bincount(rows, (value - mean[rows]) ** 2, n) / np.maximum(count - 1, 1)
+    some = (count >= _FEWEST_CELLS) & (square > 0)
+    if some.sum() < 2:
+        return -np.inf
+    # the log of the standard deviation of m normal values has a variance of about 1 / (2 (m - 1))
+    chance = np.mean(0.5 / (count[some] - 1))
+    return float(np.var(0.5 * np.log(square[some])) - chance)
 
 
 def _logarithm(values: NDArray) -> NDArray[np.float64]:

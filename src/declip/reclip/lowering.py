@@ -74,6 +74,8 @@ def reclip(
     floors: bool,
     ceilings: bool,
     by_column: bool = True,
+    exchanged: float = 0.0,
+    seed: int = 0,
 ) -> Reclipped:
     """Move limits inwards, so that they hide a share of the exact cells.
 
@@ -88,6 +90,11 @@ def reclip(
         is.
     by_column : bool
         Whether each column gets its own limits, or all the same.
+    exchanged : float
+        Share of the exact cells that get the limit of another row of their column, where limits
+        differ so that exact cells lie beyond some of them; what that hides is judged too.
+    seed : int
+        Seed of the exchange.
 
     Notes
     -----
@@ -104,11 +111,19 @@ def reclip(
     low[~_moves(np.isneginf(lower), group, n) if floors else slice(None)] = -np.inf
     high[~_moves(np.isposinf(upper), group, n) if ceilings else slice(None)] = np.inf
     _spare(low, high, lower[exact], group[exact])
-    above, below = lower >= high[group], upper <= low[group]
+    low, high = low[group], high[group]
+    if exchanged > 0:
+        rng = np.random.default_rng(seed)
+        picked = np.flatnonzero(rng.random(intervals.n_exact) < exchanged)
+        _exchange(high, lower[np.isposinf(upper)], group[np.isposinf(upper)], group, picked, rng)
+        low = -low
+        _exchange(low, -upper[np.isneginf(lower)], group[np.isneginf(lower)], group, picked, rng)
+        low = -low
+    above, below = lower >= high, upper <= low
     judged = above | below
     shown = intervals.with_bounds(
-        np.where(above, high[group], np.where(below, -np.inf, lower)).astype(lower.dtype),
-        np.where(below, low[group], np.where(above, np.inf, upper)).astype(lower.dtype),
+        np.where(above, high, np.where(below, -np.inf, lower)).astype(lower.dtype),
+        np.where(below, low, np.where(above, np.inf, upper)).astype(lower.dtype),
     )
     known = HeldOutCells.of(intervals)
     return Reclipped(
@@ -116,11 +131,29 @@ def reclip(
         rows[judged],
         cols[judged],
         above[judged],
-        np.where(above, high[group], low[group])[judged].astype(lower.dtype),
+        np.where(above, high, low)[judged].astype(lower.dtype),
         np.where(above, lower, upper)[judged],
         (lower < upper)[judged],
         np.where(above, known.ceiling, known.floor)[judged],
     )
+
+
+def _exchange(
+    moved: NDArray,
+    limits: NDArray,
+    groups: NDArray,
+    group: NDArray,
+    picked: NDArray[np.intp],
+    rng: np.random.Generator,
+) -> None:
+    """Give picked cells, in place, a limit of their group at random if it lies further inside."""
+    order = np.argsort(groups, kind="stable")
+    count = np.bincount(groups, minlength=int(group.max(initial=0)) + 1)
+    first = np.cumsum(count) - count
+    picked = picked[(count[group[picked]] > 0) & np.isfinite(moved[picked])]
+    at = group[picked]
+    drawn = first[at] + (rng.random(len(picked)) * count[at]).astype(np.intp)
+    moved[picked] = np.minimum(moved[picked], limits[order][drawn])
 
 
 def _moves(clipped: NDArray[np.bool_], group: NDArray, n: int) -> NDArray[np.bool_]:

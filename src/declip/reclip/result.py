@@ -86,6 +86,12 @@ class ReclipResult:
         return sum(len(trial.cells) for trial in self.trials)
 
     @property
+    def n_hidden(self) -> int:
+        """Number of exact cells that were hidden in any trial, each counted once."""
+        hidden = [np.stack([t.cells.rows, t.cells.cols])[:, ~t.cells.censored] for t in self.trials]
+        return np.unique(np.concatenate(hidden, axis=1), axis=1).shape[1] if hidden else 0
+
+    @property
     def gain(self) -> float:
         """Share of the error of leaving cells at their limit that the restoration takes away.
 

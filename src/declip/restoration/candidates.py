@@ -1,4 +1,4 @@
-"""The methods that a restoration chooses from, and the normal law by which each predicts a cell."""
+"""The methods that a restoration weighs against each other."""
 
 from __future__ import annotations
 
@@ -12,32 +12,49 @@ from sklearn.base import BaseEstimator
 
 from declip.estimators import BayesCMC, FroCMC, TrCMC
 from declip.intervals import Intervals
+from declip.restoration.settings import Settings
+from declip.solvers.gibbs.covariance import ConditionalDraws, sample_normal
 from declip.solvers.gibbs.units import Units
 
-__all__ = ["METHODS", "Candidate", "ColumnTobit", "PredictiveDistribution", "grid", "untuned"]
+__all__ = ["METHODS", "Candidate", "CensoredNormal", "ColumnTobit", "components", "grid", "untuned"]
 
-# In the order in which they are tried, while there is time.
-METHODS = ("bayes", "column", "tobit", "tobit+bias", "hinge+bias", "hinge", "trace")
+METHODS = {
+    "bayes": "Bayesian factor model (BayesCMC)",
+    "bayes+rows": "Bayesian factor model with noise scales and offsets of rows (BayesCMC)",
+    "normal": "censored normal distribution of rows, full covariance",
+    "column": "each column alone, as a censored normal distribution",
+    "tobit": "factor model, censored normal noise (FroCMC, tobit)",
+    "tobit+bias": "factor model with offsets, censored normal noise (FroCMC, tobit)",
+    "hinge": "factor model (FroCMC, hinge)",
+    "hinge+bias": "factor model with offsets (FroCMC, hinge)",
+    "trace": "trace norm, censored normal noise (TrCMC, tobit)",
+}
+_SPARSE = 0.5  # share of observed cells below which a table is one of ratings
 _RANKS = (1, 2, 3, 5, 8, 12, 20)
 _ALPHAS = (30.0, 10.0, 3.0, 1.0, 0.3, 0.1)
-_BAYES_SWEEPS = (60, 250)  # of a fit that is compared: fewer for a large table
-_BAYES_CELLS = 6_000_000  # cells times sweeps
+_SWEEPS = (60, 250)  # of a Gibbs sampler that is compared: fewer for a large table
+_CELL_SWEEPS = 6_000_000  # cells times sweeps
+_MOST_COVARIANCES = 100  # columns up to which a full covariance is tried
+_MOST_KEPT = 2_000_000  # cells of a table up to which a full covariance is tried
+_DRAWS = (8, 32)  # components of a mixture: fewer for many cells
+_CELL_DRAWS = 1_000_000  # cells times components
+_NUMBERS_KEPT = 20_000_000  # by a full covariance
 
 
 class ColumnTobit(BaseEstimator):
-    """A normal law for each column alone, fitted to exact and clipped cells: no rows, no factors.
+    """A censored normal distribution for each column alone: no rows, no factors.
 
     Parameters
     ----------
     shared : bool, default=False
-        Whether all columns share one law.
+        Whether all columns share one distribution.
     """
 
     def __init__(self, shared: bool = False) -> None:
         self.shared = shared
 
     def fit(self, X: Intervals, y: Any = None) -> Self:
-        """Fit the laws."""
+        """Fit the distributions."""
         units = Units.of(X, self.shared)
         self.location_, self.spread_ = units.shift, units.scale
         return self
@@ -51,6 +68,62 @@ class ColumnTobit(BaseEstimator):
         return self.predict(rows, cols), self.spread_[np.asarray(cols)]
 
 
+class CensoredNormal(BaseEstimator):
+    """Rows drawn from one normal distribution with a full covariance, by Gibbs sampling.
+
+    Parameters
+    ----------
+    n_samples, burn_in : int
+        Sweeps that count, and sweeps before them.
+    random_state : int
+        Seed.
+    """
+
+    def __init__(self, n_samples: int = 170, burn_in: int = 80, random_state: int = 0) -> None:
+        self.n_samples = n_samples
+        self.burn_in = burn_in
+        self.random_state = random_state
+
+    def fit(self, X: Intervals, y: Any = None) -> Self:
+        """Sample the distribution; keep what it says of each cell given the rest of its row."""
+        self.draws_: ConditionalDraws = sample_normal(
+            X,
+            n_samples=self.n_samples,
+            burn_in=self.burn_in,
+            n_kept=min(_draws(X.shape[0] * X.shape[1], _NUMBERS_KEPT), self.n_samples),
+            seed=self.random_state,
+        )
+        return self
+
+    def predict(self, rows: NDArray, cols: NDArray) -> NDArray:
+        """Return the mean of cells given the rest of their rows."""
+        return self.predictive(rows, cols)[0]
+
+    def predictive(self, rows: NDArray, cols: NDArray) -> tuple[NDArray, NDArray]:
+        """Return mean and standard deviation of cells given the rest of their rows."""
+        mean, sd = self.components(rows, cols)
+        return mean.mean(axis=0), np.sqrt(mean.var(axis=0) + (sd**2).mean(axis=0))
+
+    def components(self, rows: NDArray, cols: NDArray) -> tuple[NDArray, NDArray]:
+        """Return mean and standard deviation by each draw, of shape (n_draws, n_cells)."""
+        draws = self.draws_
+        return draws.mean[:, rows, cols].astype(np.float64), draws.sd[:, cols]
+
+
+def components(estimator: Any, rows: NDArray, cols: NDArray) -> tuple[NDArray, NDArray]:
+    """Return the normal components by which a fitted method predicts cells, (K, n_cells) each."""
+    if isinstance(estimator, CensoredNormal):
+        return estimator.components(rows, cols)
+    if isinstance(estimator, BayesCMC):
+        return estimator.posterior_.components(rows, cols, _draws(len(rows), _CELL_DRAWS))
+    mean, sd = estimator.predictive(rows, cols)
+    return np.asarray(mean, np.float64)[None], np.asarray(sd, np.float64)[None]
+
+
+def _draws(n_cells: int, numbers: int) -> int:
+    return int(np.clip(numbers // max(n_cells, 1), *_DRAWS))
+
+
 @dataclass
 class Candidate:
     """A method with its parameters, and what is known of it.
@@ -62,7 +135,8 @@ class Candidate:
     estimator : estimator
         Not fitted.
     scores : dict
-        What was found: "held_out", "reclip", "error", "seconds".
+        What was found: "held_out" and "reclip" (minus the mean log-likelihood of cells that were
+        held out, and hidden behind a limit), "error" (relative to leaving the limit), "weight".
     """
 
     method: str
@@ -80,19 +154,19 @@ class Candidate:
         return {"method": self.method, "parameters": self.parameters, **self.scores}
 
 
-def untuned(method: str, n_cells: int, ratings: bool, seed: int, n_jobs: int | None) -> Any:
+def untuned(method: str, intervals: Intervals, settings: Settings) -> Any:
     """Return the estimator of a method, before its rank and penalty are chosen."""
-    if method == "bayes":
-        sweeps = int(np.clip(_BAYES_CELLS // n_cells, *_BAYES_SWEEPS))
-        return BayesCMC(
-            chains=1,
-            n_samples=sweeps - sweeps // 3,
-            burn_in=sweeps // 3,
-            random_state=seed,
-            n_jobs=n_jobs,
-        )
+    seed, n_jobs = settings.random_state, settings.n_jobs
+    if method in ("bayes", "bayes+rows", "normal"):
+        sweeps = int(settings.work * np.clip(_CELL_SWEEPS // max(len(intervals), 1), *_SWEEPS))
+        drawn = {"n_samples": sweeps - sweeps // 3, "burn_in": sweeps // 3, "random_state": seed}
+        if method == "normal":
+            return CensoredNormal(**drawn)
+        rank = "auto" if settings.n_components is None else settings.n_components
+        noise = "row+column" if method == "bayes+rows" else "auto"
+        return BayesCMC(rank, chains=1, noise=noise, n_jobs=n_jobs, **drawn)
     if method == "column":
-        return ColumnTobit(shared=ratings)
+        return ColumnTobit(shared=settings.shared)
     if method == "trace":
         return TrCMC(clipped="tobit", tol=1e-3, max_iter=300, n_jobs=n_jobs)
     clipped, _, bias = method.partition("+")
@@ -101,24 +175,32 @@ def untuned(method: str, n_cells: int, ratings: bool, seed: int, n_jobs: int | N
     )
 
 
-def grid(method: str, shape: tuple[int, int], rank: int | None, alpha: float | None) -> Iterator:
+def methods_to_weigh(intervals: Intervals, settings: Settings) -> list[str]:
+    """Return the methods that are worth their work on a table."""
+    if settings.method != "auto":
+        return [settings.method]
+    if min(intervals.shape) < 2:
+        return ["column"]
+    n_rows, n_cols = intervals.shape
+    covariance = n_cols <= _MOST_COVARIANCES and n_rows * n_cols <= _MOST_KEPT
+    more = ["tobit", "tobit+bias"] if settings.work > 1 else []
+    # with few cells observed BayesCMC has noise scales of rows by itself
+    rows = settings.by_rows and len(intervals) >= _SPARSE * n_rows * n_cols
+    return [
+        "bayes",
+        *(["bayes+rows"] if rows else []),
+        *(["normal"] if covariance else []),
+        "column",
+        *more,
+    ]
+
+
+def grid(method: str, shape: tuple[int, int], settings: Settings) -> Iterator[dict[str, Any]]:
     """Yield grids of parameters to search, one for each rank, smallest first."""
-    alphas = list(_ALPHAS) if alpha is None else [alpha]
+    alphas = list(_ALPHAS) if settings.alpha is None else [settings.alpha]
     if method == "trace":
         yield {"alpha": [a * np.sqrt(max(shape)) / 10 for a in alphas]}
-    elif method not in ("bayes", "column"):
+    elif method not in ("bayes", "bayes+rows", "normal", "column"):
         ranks = [k for k in _RANKS if k < min(shape)] or [1]
-        for k in ranks if rank is None else [rank]:
+        for k in ranks if settings.n_components is None else [settings.n_components]:
             yield {"n_components": [k], "alpha": alphas}
-
-
-@dataclass(frozen=True, eq=False)
-class PredictiveDistribution:
-    """The normal laws by which a fitted method predicts the cells of its table."""
-
-    estimator: Any
-    intervals: Intervals
-
-    def at(self, rows: NDArray, cols: NDArray) -> tuple[NDArray, NDArray]:
-        """Return means and standard deviations of cells."""
-        return self.estimator.predictive(rows, cols)

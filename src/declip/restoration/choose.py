@@ -1,8 +1,7 @@
-"""The choice of a method: rank and penalty by held-out cells, the method by the reclip test."""
+"""How much each method counts: by the likelihood of cells that were hidden and held out."""
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from time import monotonic
@@ -10,318 +9,291 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import log_ndtr
+from scipy.special import log_softmax
 from scipy.stats import norm
 from sklearn.base import clone
 
 from declip.intervals import Intervals
 from declip.losses import Hinge, Tobit
 from declip.model_selection import EntrySearchCV, EntryShuffleSplit, HeldOutCells
-from declip.model_selection.splits import keep_cells
-from declip.reclip import LEFT, RESTORED, Reclipped, ReclipResult, Trial, reclip
-from declip.restoration.bands import Observation, TailShrinkage, calibrated
-from declip.restoration.bounds import Bounds
-from declip.restoration.candidates import METHODS, Candidate, PredictiveDistribution, grid, untuned
-from declip.restoration.rounding import RoundingGrid
-from declip.restoration.tails import TruncatedNormal
+from declip.reclip import LEFT, RESTORED, ReclipResult, Trial
+from declip.restoration.candidates import Candidate, grid, methods_to_weigh, untuned
+from declip.restoration.settings import Settings
+from declip.restoration.shrinkage import TailShrinkage
+from declip.restoration.tasks import Evidence, Scaled, Task, tasks_of
 from declip.scaling import Scaling
 
-__all__ = ["Choice", "Settings", "choose"]
+__all__ = ["Choice", "Member", "choose"]
 
-_HELD_OUT = 0.1
-_ENOUGH_HELD_OUT = 1000  # cells, over all splits
-_SPENT = 0.9  # share of the budget after which nothing more is begun
+_TUNED_ON = 1000  # held-out cells, over all splits
 _PATIENCE = 2  # larger ranks that may be worse before no more are tried
-_LEAST_HIDDEN, _MOST_HIDDEN = 0.1, 0.4  # of the exact cells of a column, by one limit
 _SCALE_STEPS = 10
-_TWO_LEVELS_UP_TO = 30_000  # observed cells
-_PARTS = (0.25, 0.5)  # of the share that the real limits hide: evidence from close to them
-
-
-@dataclass(frozen=True)
-class Settings:
-    """What the user asked for."""
-
-    method: str = "auto"
-    n_components: int | None = None
-    alpha: float | None = None
-    scale: str = "columns"
-    log: Any = False
-    coverage: float = 0.9
-    budget: float = 10.0
-    seed: int = 0
-    n_jobs: int | None = None
-    bounds: Bounds = field(default_factory=Bounds)
-
-    @property
-    def ratings(self) -> bool:
-        """Whether all columns share their units and limits."""
-        return self.scale == "table"
+_PRIOR_CELLS = 5.0  # cells that each method counts as having explained before any was seen
+_EM_STEPS = 200
+_NEGLIGIBLE = 0.08  # weight of a method that is not worth a fit
 
 
 @dataclass(frozen=True, eq=False)
-class ReclipTask:
-    """A table with moved limits in standard units: what a candidate is judged by."""
-
-    cells: Reclipped
-    scaling: Scaling
-    shown: Intervals
-    quantile: float
-    steps: RoundingGrid
-    real: RoundingGrid
-
-    @classmethod
-    def of(
-        cls, cells: Reclipped, settings: Settings, hidden: NDArray, real: RoundingGrid
-    ) -> ReclipTask:
-        """Scale the table, without a look at what is hidden but for the ``real`` steps."""
-        steps = RoundingGrid.of(cells.intervals, settings.ratings)
-        widened = steps.widen(cells.intervals)
-        scaling = Scaling.of(widened, settings.scale, settings.log)
-        quantile = 1 - float(np.median(hidden[hidden > 0]))
-        return cls(cells, scaling, scaling.apply(widened), round(quantile, 3), steps, real)
-
-    def observe(self, estimator: Any) -> Observation:
-        """Fit an estimator, and return the laws that it gives to the hidden cells."""
-        cells, forward = self.cells, self.scaling.forward
-        centre, spread = PredictiveDistribution(fitted(estimator, self.shown), self.shown).at(
-            cells.rows, cells.cols
-        )
-        ends = self.steps.inside(cells.lower, cells.upper, cells.cols)
-        lower, upper, value = (forward(x, cells.cols) for x in (*ends, self._known()))
-        tails = TruncatedNormal.of(lower, upper, centre, spread)
-        return Observation(cells.cols, tails, value, cells.censored)
-
-    def _known(self) -> NDArray:
-        """Return the truth of the hidden cells, or what those clipped before lie beyond."""
-        cells = self.cells
-        low, high = 0.5 * self.real.at(cells.cols)
-        inside = np.where(cells.above, cells.value - high, cells.value + low)
-        return np.where(cells.censored, inside, cells.value)
-
-    def trial(self, seen: Observation, pulls: TailShrinkage, bounds: Bounds) -> Trial:
-        """Return the restored cells, as values that the table could hold, and those left."""
-        reach = bounds.clip(self.cells.real_limit, self.cells.cols)
-        cap = self.scaling.forward(reach, self.cells.cols)
-        restored = pulls.pull(seen.tails, seen.cols).mean(cap)
-        beyond = np.clip(self.scaling.back(restored, seen.cols), self.cells.lower, self.cells.upper)
-        estimate = self.cells.within_reach(beyond)
-        return Trial(self.quantile, self.cells, {RESTORED: estimate, LEFT: self.cells.limit})
-
-
-@dataclass
-class Choice:
-    """The chosen method, and the evidence for it.
+class Member:
+    """A method that counts, and by how much.
 
     Attributes
     ----------
     candidate : Candidate
-        What was chosen.
-    candidates : list of Candidate
-        All that were looked at.
-    pulls : TailShrinkage or None
-        Of the columns under the chosen method; None if nothing could be hidden.
-    reclip : ReclipResult or None
-        The test of the chosen method.
-    filled_reach : float
-        Half-width of the bands of filled cells, in standard deviations.
-    complete : bool
-        Whether the budget was enough for all candidates.
+        The method.
+    weight, fill_weight : float
+        For what lies beyond limits, and for missing cells.
+    shrinkage : TailShrinkage
+        How far it is drawn in beyond the limits.
     """
 
     candidate: Candidate
-    candidates: list[Candidate]
-    pulls: TailShrinkage | None = None
-    reclip: ReclipResult | None = None
-    filled_reach: float = 1.645
-    complete: bool = True
+    weight: float
+    fill_weight: float
+    shrinkage: TailShrinkage
 
 
 @dataclass
-class _Search:
-    """The state of a choice: the table in standard units, splits, levels, and the clock."""
+class Choice:
+    """The methods that count, and the evidence for them.
 
-    intervals: Intervals
-    settings: Settings
-    tick: Callable[[str], None]
-    began: float = field(default_factory=monotonic)
+    Attributes
+    ----------
+    members : list of Member
+        Those that count, by weight.
+    candidates : list of Candidate
+        All that were looked at.
+    reclip : ReclipResult or None
+        The test of their mixture; None if nothing could be hidden.
+    half_width : float
+        Of the bands of filled cells, in standard deviations.
+    left_out : list of str
+        Methods that the time limit left no time for.
+    """
 
-    def __post_init__(self) -> None:
-        settings = self.settings
-        steps = RoundingGrid.of(self.intervals, settings.ratings)
-        widened = steps.widen(self.intervals)
-        self.scaling = Scaling.of(widened, settings.scale, settings.log)
-        self.scaled = self.scaling.apply(widened)
-        self.splits = _splits(self.scaled, settings.seed)
-        self.levels = [
-            ReclipTask.of(cells, settings, hidden, steps)
-            for cells, hidden in _reclipped(self.intervals, not settings.ratings)
-            if (~cells.censored).any()
-        ]
-
-    def spent(self) -> float:
-        """Return the share of the budget that has gone."""
-        return (monotonic() - self.began) / max(self.settings.budget, 1e-9)
-
-    def tuned(self, method: str) -> Candidate:
-        """Return the method with the rank and penalty that held-out cells prefer."""
-        settings, worse = self.settings, 0
-        best: Candidate | None = None
-        shape, fixed = self.intervals.shape, (settings.n_components, settings.alpha)
-        estimator = untuned(
-            method, len(self.intervals), settings.ratings, settings.seed, settings.n_jobs
-        )
-        grids = list(grid(method, shape, *fixed))
-        if not grids:
-            return Candidate(method, estimator)
-        for parameters in grids:
-            if best is not None and self.spent() > _SPENT:
-                break
-            self.tick(f"{method}: {parameters.get('n_components', [''])[0]} factors")
-            search = EntrySearchCV(
-                estimator, parameters, cv=self.splits, scoring=_likelihood, refit=False
-            ).fit(self.scaled)
-            score = -search.best_score_
-            if best is None or score < best.scores["held_out"]:
-                chosen = clone(estimator).set_params(**search.best_params_)
-                best, worse = Candidate(method, chosen, {"held_out": score}), 0
-            else:
-                worse += 1
-            if worse == _PATIENCE:
-                break
-        return best or Candidate(method, estimator)
-
-    def judge(self, candidate: Candidate) -> list[Observation]:
-        """Score a candidate by the reclip test, or without limits by held-out cells."""
-        began = monotonic()
-        seen = [level.observe(candidate.estimator) for level in self.levels]
-        if seen:
-            pulls = self.pulls(seen)
-            surprise = np.concatenate([pulls.surprise(s) for s in seen])
-            candidate.scores["reclip"] = float(surprise.mean())
-            candidate.scores["error"] = 1 - self.result(seen, pulls).gain
-        elif self.splits:
-            errors, spread, known = self.held_out(candidate)
-            candidate.scores["held_out"] = _surprise(errors, spread, known)
-        candidate.scores["seconds"] = monotonic() - began
-        return seen
-
-    def pulls(self, seen: Sequence[Observation]) -> TailShrinkage:
-        return TailShrinkage.of(seen, self.intervals.shape[1], self.settings.coverage)
-
-    def result(self, seen: Sequence[Observation], pulls: TailShrinkage) -> ReclipResult:
-        pairs = zip(self.levels, seen, strict=True)
-        trials = [level.trial(s, pulls, self.settings.bounds) for level, s in pairs]
-        spread = Scaling.of(self.intervals, "columns").units.scale
-        return ReclipResult(trials, spread, self.intervals.col_labels)
-
-    def held_out(self, candidate: Candidate) -> tuple[NDArray, NDArray, NDArray[np.bool_]]:
-        """Return errors and predicted spreads of held-out cells, and which errors are known.
-
-        That of a clipped cell is known to be at least its distance from the limit.
-        """
-        train, test = self.splits[0]
-        shown, cells = keep_cells(self.scaled, train), HeldOutCells.of(self.scaled).take(test)
-        laws = PredictiveDistribution(fitted(candidate.estimator, shown), shown)
-        centre, spread = laws.at(cells.rows, cells.cols)
-        error = Hinge().cells(centre, cells.lower, cells.upper).gradient
-        return error, spread, cells.lower == cells.upper
+    members: list[Member]
+    candidates: list[Candidate]
+    reclip: ReclipResult | None = None
+    half_width: float = 1.645
+    left_out: list[str] = field(default_factory=list)
 
 
 def choose(
-    intervals: Intervals, settings: Settings, tick: Callable[[str], None] = lambda _: None
-) -> tuple[Choice, Scaling, Intervals]:
-    """Choose a method by evidence within a budget of time.
+    intervals: Intervals,
+    table: Scaled,
+    settings: Settings,
+    tick: Callable[[str, float], None] = lambda *_: None,
+) -> Choice:
+    """Weigh the methods by evidence from the table itself.
 
-    Returns
-    -------
-    Choice, Scaling, Intervals
-        What was chosen, the units that it works in, and the table in them.
+    Parameters
+    ----------
+    intervals : Intervals
+        The table.
+    table : Scaled
+        The same in standard units.
+    settings : Settings
+        What was asked for.
+    tick : callable
+        Told what is being done, and the share of the work that is done.
     """
-    search = _Search(intervals, settings, tick)
-    methods = _methods(intervals, settings)
+    began, tasks = monotonic(), tasks_of(intervals, settings)
+    methods = methods_to_weigh(intervals, settings)
     candidates: list[Candidate] = []
-    observed: dict[int, list[Observation]] = {}
-    for method in methods:
-        if candidates and search.spent() > _SPENT:
+    evidence: list[list[Evidence]] = []
+    for number, method in enumerate(methods):
+        if candidates and settings.time_limit and monotonic() - began > settings.time_limit:
             break
-        found = search.tuned(method) if search.splits else _column(settings)
+        share = 0.9 * number / len(methods)
+        tick(f"{method}: tuning", share)
+        found = _tuned(method, table.cells, settings)
+        seen = []
+        for n, task in enumerate(tasks):
+            tick(f"{method}: hidden cells", share + 0.9 * n / (len(methods) * len(tasks)))
+            seen.append(task.evidence(found.estimator))
         candidates.append(found)
-        if not observed or search.spent() <= _SPENT:
-            tick(f"{method}: reclip test")
-            try:
-                observed[id(found)] = search.judge(found)
-            except MemoryError:  # another method may need less
-                if not observed and method == methods[-1]:
-                    raise
-                candidates.remove(found)
-        if not search.splits:
+        evidence.append(seen)
+    choice = _weighed(tasks, candidates, evidence, settings)
+    choice.left_out = methods[len(candidates) :]
+    if any(len(task.cells) for task in tasks):
+        choice.reclip = _result(intervals, tasks, choice.members, candidates, evidence)
+    return choice
+
+
+def _tuned(method: str, scaled: Intervals, settings: Settings) -> Candidate:
+    """Return the method with the rank and penalty that held-out cells prefer."""
+    estimator, worse = untuned(method, scaled, settings), 0
+    grids = list(grid(method, scaled.shape, settings))
+    best = Candidate(method, estimator)
+    splits = _splits(scaled, settings.random_state) if grids else []
+    if not splits and grids:  # too few cells to tune on: the least that the grids offer
+        first = {name: values[0] for name, values in grids[0].items()}
+        return Candidate(method, clone(estimator).set_params(**first))
+    for parameters in grids:
+        search = EntrySearchCV(
+            estimator, parameters, cv=splits, scoring=_likelihood, refit=False
+        ).fit(scaled)
+        if -search.best_score_ < best.scores.get("tuning", np.inf):
+            chosen = clone(estimator).set_params(**search.best_params_)
+            best, worse = Candidate(method, chosen, {"tuning": -search.best_score_}), 0
+        else:
+            worse += 1
+        if worse == _PATIENCE:
             break
-    judged = [c for c in candidates if id(c) in observed]
-    criterion = "reclip" if search.levels else "held_out"
-    best = min(judged, key=lambda c: c.scores.get(criterion, np.inf))
-    choice = Choice(best, candidates)
-    choice.complete = len(judged) == len(methods) or not search.splits
-    if search.levels:
-        seen = observed[id(best)]
-        choice.pulls = search.pulls(seen)
-        choice.reclip = search.result(seen, choice.pulls)
-    if search.splits:
-        errors, spread, known = search.held_out(best)
-        nominal = lambda share: float(norm.ppf((1 + share) / 2))  # noqa: E731
-        choice.filled_reach = calibrated(abs(errors) / spread, known, settings.coverage, nominal)
-    return choice, search.scaling, search.scaled
-
-
-def fitted(estimator: Any, shown: Intervals) -> Any:
-    """Fit a copy of an estimator, without the warnings that the user could do nothing about."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)
-        return clone(estimator).fit(shown)
-
-
-def _column(settings: Settings) -> Candidate:
-    return Candidate("column", untuned("column", 1, settings.ratings, settings.seed, None))
-
-
-def _methods(intervals: Intervals, settings: Settings) -> list[str]:
-    if settings.method != "auto":
-        return [settings.method]
-    if min(intervals.shape) < 2:
-        return ["column"]
-    # without clipped cells the hinge is the same as Tobit
-    return [m for m in METHODS if intervals.n_censored or not m.startswith("tobit")]
+    best.scores.pop("tuning", None)
+    return best
 
 
 def _splits(intervals: Intervals, seed: int) -> list[tuple[NDArray, NDArray]]:
-    n = int(np.clip(_ENOUGH_HELD_OUT / (_HELD_OUT * len(intervals)), 1, 4))
+    n = int(np.clip(10 * _TUNED_ON / max(len(intervals), 1), 1, 4))
     try:
-        splitter = EntryShuffleSplit(n, test_size=_HELD_OUT, random_state=seed)
-        return list(splitter.split(intervals))
-    except ValueError:  # too few cells to hold any out
+        return list(EntryShuffleSplit(n, test_size=0.1, random_state=seed).split(intervals))
+    except ValueError:  # every row and column needs all of its cells
         return []
 
 
-def _reclipped(intervals: Intervals, by_column: bool) -> list[tuple[Reclipped, NDArray]]:
-    """Return tables with limits moved a little inwards, and the shares that they hide.
+def _weighed(
+    tasks: Sequence[Task],
+    candidates: list[Candidate],
+    evidence: Sequence[Sequence[Evidence]],
+    settings: Settings,
+) -> Choice:
+    """Return the mixture of methods under which hidden and held-out cells are likeliest."""
+    shrinkages = [
+        TailShrinkage.of([e.hidden for e in seen], tasks[0].n_groups) for seen in evidence
+    ]
+    hidden = np.array(
+        [
+            np.concatenate(
+                [
+                    e.hidden.some().log_likelihood(shrinkage.mean[e.hidden.some().group])
+                    for e in seen
+                ]
+            )
+            for seen, shrinkage in zip(evidence, shrinkages, strict=True)
+        ]
+    )
+    held = np.array(
+        [
+            np.concatenate([t.held.log_likelihood(e) for t, e in zip(tasks, seen, strict=True)])
+            for seen in evidence
+        ]
+    )
+    fill_weights = _mixture_weights(held)
+    weights = _mixture_weights(hidden) if hidden.shape[1] else fill_weights
+    for i, candidate in enumerate(candidates):
+        scores = {"reclip": hidden[i], "held_out": held[i]}
+        candidate.scores |= {name: -float(x.mean()) for name, x in scores.items() if x.size}
+        candidate.scores["weight"] = float(weights[i])
+    members = [
+        Member(*parts) for parts in zip(candidates, weights, fill_weights, shrinkages, strict=True)
+    ]
+    members = [m for m in members if max(m.weight, m.fill_weight) >= _NEGLIGIBLE]
+    choice = Choice(sorted(members, key=lambda m: -m.weight), candidates)
+    if held.shape[1]:
+        choice.half_width = _half_width(tasks, evidence, fill_weights, settings.coverage)
+    return choice
 
-    What lies just inside a real limit tells most of what lies beyond it, so it comes first. A large
-    table has judged cells enough without the second.
+
+def _mixture_weights(log_likelihood: NDArray) -> NDArray[np.float64]:
+    """Return the weights of methods (first axis) under which cells are likeliest, by EM.
+
+    One cell cannot decide: a method that explains it badly only leaves it to the others.
     """
-    if intervals.n_censored == 0:
-        return []
-    _, cols, lower, upper = intervals.triplets()
-    group = cols if by_column else np.zeros_like(cols)
-    n = intervals.shape[1] if by_column else 1
-    observed = np.maximum(np.bincount(group, minlength=n), 1)
-    clipped = [np.isneginf(lower), np.isposinf(upper)]
-    share = np.array([np.bincount(group[c], minlength=n) / observed for c in clipped])
-    hidden = np.where(share > 0, np.clip(share, _LEAST_HIDDEN, _MOST_HIDDEN), 0.0)
-    sides = {"floors": bool(clipped[0].any()), "ceilings": bool(clipped[1].any())}
-    parts = _PARTS if len(intervals) <= _TWO_LEVELS_UP_TO else _PARTS[:1]
+    n_methods, n_cells = log_likelihood.shape
+    log_w = np.full((n_methods, 1), -np.log(n_methods))
+    for _ in range(_EM_STEPS if n_methods > 1 and n_cells else 0):
+        share = np.exp(log_softmax(log_w + log_likelihood, axis=0)).sum(axis=1)
+        log_w = np.log((share + _PRIOR_CELLS) / (n_cells + n_methods * _PRIOR_CELLS))[:, None]
+    return np.exp(log_w[:, 0])
+
+
+def _half_width(
+    tasks: Sequence[Task],
+    evidence: Sequence[Sequence[Evidence]],
+    weights: NDArray,
+    coverage: float,
+) -> float:
+    """Return how many standard deviations hold a share of the held-out cells.
+
+    Of a clipped cell only the least error is known: it is the quantile of Kaplan and Meier or, if
+    the limits hide that, the highest one seen, extended as a normal distribution goes.
+    """
+    sizes, known = [], []
+    for t, task in enumerate(tasks):
+        parts = [(seen[t].centre, seen[t].spread) for seen in evidence]
+        sizes.append(task.held.sizes(*pooled_moments(parts, weights)))
+        known.append(task.held.known)
+    size, exact = np.concatenate(sizes), np.concatenate(known)
+    order = np.lexsort((~exact, size))
+    size, exact = size[order], exact[order]
+    at_risk = np.arange(len(size), 0, -1)
+    below = 1 - np.cumprod(1 - exact / (at_risk + 1.0))  # one more cell, which is never below
+    within = np.flatnonzero(exact & (below <= coverage) & (below > 0))
+    if len(within) == 0:
+        return _normal_half_width(coverage)
+    last = within[-1]
+    return float(_normal_half_width(coverage) * size[last] / _normal_half_width(below[last]))
+
+
+def _normal_half_width(share: float) -> float:
+    return float(norm.ppf((1 + share) / 2))
+
+
+def pooled_moments(
+    parts: Sequence[tuple[NDArray, NDArray]], weights: NDArray
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return mean and standard deviation of a weighted mixture of methods' components."""
+    weights = np.asarray(weights) / np.sum(weights)
+    means = np.array([centre.mean(axis=0) for centre, _ in parts])
+    squares = np.array([(centre**2 + spread**2).mean(axis=0) for centre, spread in parts])
+    mean = weights @ means
+    return mean, np.sqrt(np.maximum(weights @ squares - mean**2, 1e-18))
+
+
+def _result(
+    intervals: Intervals,
+    tasks: Sequence[Task],
+    members: Sequence[Member],
+    candidates: Sequence[Candidate],
+    evidence: Sequence[Sequence[Evidence]],
+) -> ReclipResult:
+    """Return the reclip test of the mixture; note the error of each method alone."""
+    spread = Scaling.of(intervals, "columns").units.scale
+    distances = {
+        id(m.candidate): [
+            m.shrinkage.for_values(e.hidden.mixture, e.hidden.group).moments()[0]
+            for e in evidence[next(i for i, c in enumerate(candidates) if c is m.candidate)]
+        ]
+        for m in members
+    }
+    trials = {
+        id(m.candidate): _trials(tasks, evidence, distances[id(m.candidate)]) for m in members
+    }
+    for m in members:
+        alone = ReclipResult(trials[id(m.candidate)], spread, intervals.col_labels)
+        m.candidate.scores["error"] = 1 - alone.gain
+    total = sum(m.weight for m in members) or 1.0
+    pooled = [
+        sum(m.weight / total * distances[id(m.candidate)][t] for m in members)
+        for t in range(len(tasks))
+    ]
+    return ReclipResult(_trials(tasks, evidence, pooled), spread, intervals.col_labels)
+
+
+def _trials(
+    tasks: Sequence[Task], evidence: Sequence[Sequence[Evidence]], distances: Sequence[Any]
+) -> list[Trial]:
     return [
-        (reclip(intervals, part * hidden, by_column=by_column, **sides), part * hidden)
-        for part in parts
+        Trial(
+            task.quantile,
+            task.cells,
+            {
+                RESTORED: task.in_units(seen.hidden.mixture, distance),
+                LEFT: task.cells.limit,
+            },
+        )
+        for task, seen, distance in zip(tasks, evidence[0], distances, strict=True)
     ]
 
 
@@ -337,8 +309,3 @@ def _likelihood(estimator: Any, cells: HeldOutCells) -> float:
     cell = Tobit(scale).cells(x, cells.lower, cells.upper)
     exact = 0.5 * (error / scale) ** 2 + np.log(scale)
     return -float(np.mean(np.where(known, exact, cell.value / scale**2)))
-
-
-def _surprise(error: NDArray, spread: NDArray, known: NDArray[np.bool_]) -> float:
-    z = error / spread
-    return float(np.mean(np.where(known, 0.5 * z**2 + np.log(spread), -log_ndtr(-abs(z)))))

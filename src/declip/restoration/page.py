@@ -8,21 +8,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from declip.intervals import Intervals
+from declip.restoration.candidates import METHODS
 
 if TYPE_CHECKING:
     from declip.restoration.result import Restoration
 
-__all__ = ["NAMES", "page"]
+__all__ = ["page", "verdict"]
 
-NAMES = {
-    "bayes": "Bayesian factor model (BayesCMC)",
-    "tobit": "factor model, censored normal noise (FroCMC, tobit)",
-    "tobit+bias": "factor model with offsets, censored normal noise (FroCMC, tobit)",
-    "hinge": "factor model (FroCMC, hinge)",
-    "hinge+bias": "factor model with offsets (FroCMC, hinge)",
-    "trace": "trace norm, censored normal noise (TrCMC, tobit)",
-    "column": "each column alone, as a censored normal law",
-}
 _WIDTH = 88
 _SHOWN = 8
 
@@ -55,8 +47,10 @@ def _outcome(r: Restoration) -> str:
         "exact": "exact: untouched",
         "restored": "restored beyond their limit",
         "filled": "missing: filled",
-        "undetermined": "undetermined: left at the limit, or at the location of the column",
+        "undetermined": "undetermined: left at the limit, or empty",
     }
+    if r.settings.get("fill") == "all":
+        words["undetermined"] = "undetermined: guessed, or left at the limit"
     lines = [f"  {n:>10,}  {words[flag]}" for flag, n in r.counts.items() if n]
     return "\n".join(["What came out", *lines])
 
@@ -65,42 +59,64 @@ def _method(r: Restoration) -> str:
     parameters = ", ".join(
         f"{name} {_number(value)}" for name, value in r.chosen["parameters"].items()
     )
-    name = NAMES[r.chosen["method"]] + (f": {parameters}" if parameters else "")
+    name = METHODS[r.chosen["method"]] + (f": {parameters}" if parameters else "")
+    if len(r.chosen.get("weights", {})) > 1:
+        name = "Most of all " + name
     return "\n".join(["How", _item(name), _item(r.chosen["why"])])
 
 
-def _trust(r: Restoration) -> str:
-    lines = ["How far to trust it"]
+def verdict(r: Restoration) -> str:
+    """Return in a sentence or two what can be said of the clipped cells: the same everywhere."""
     if r.intervals.n_censored == 0:
-        return "\n".join([*lines, _item("Nothing is clipped; there is no limit to look beyond.")])
-    if r.kept_limits:
-        lines.append(_item("All clipped cells were left at their limits."))
+        return "Nothing is clipped; there is no limit to look beyond."
     if r.reclip is None:
-        return "\n".join([*lines, _item("Too few exact cells to test the restoration.")])
-    lines.append(
-        _item(f"Reclip test on {r.reclip.n_cells:,} values of this table: {r.reclip.verdict()}")
-    )
-    lines.append(
-        _item(
-            f"Bands (lower, upper) are set to hold {r.coverage:.0%} of such values. Beyond the "
-            "real limits the restoration is extrapolation: its error cannot be seen in the table."
+        return "Too few exact cells to test the restoration: clipped cells were left as they are."
+    if r.kept_limits:
+        return (
+            "Hidden values show no gain over leaving cells at their limits: they were left there."
         )
+    low, high = r.expected_gain_range
+    return (
+        f"Restoring is expected to take {r.expected_gain:.0%} off the error of leaving clipped "
+        f"cells at their limits ({max(low, -1.0):.0%} to {high:.0%}). That is an estimate for what "
+        "lies beyond the real limits, where nothing was seen."
     )
+
+
+def _trust(r: Restoration) -> str:
+    lines = ["How far to trust it", _item(verdict(r))]
+    if r.reclip is not None and not np.isnan(r.reclip.gain):
+        lines.append(
+            _item(
+                f"{r.reclip.n_hidden:,} exact values were hidden behind moved limits: restoring "
+                f"them took {r.reclip.gain:.0%} off the error, measured up to the real limits."
+            )
+        )
+    if r.counts.get("restored") or r.counts.get("filled"):
+        lines.append(
+            _item(f"Bands (lower, upper) are made to hold {r.coverage:.0%} of the truths.")
+        )
     return "\n".join(lines)
 
 
 def _candidates(candidates: list[dict[str, Any]]) -> str:
     lines = [
-        "Methods compared (lower is better)",
-        f"  {'method':<12} {'parameters':<28} {'held-out':>9} {'reclip':>9} {'error':>7}",
+        "Methods weighed (lower is better, but for the weight)",
+        f"  {'method':<12} {'parameters':<26} {'held-out':>9} {'hidden':>9} {'error':>7} "
+        f"{'weight':>7}",
     ]
     for c in candidates[:_SHOWN]:
         parameters = ", ".join(f"{name} {_number(v)}" for name, v in c["parameters"].items())
-        figures = [c.get(name) for name in ("held_out", "reclip", "error")]
-        held, reclip, error = ("" if f is None else f"{f:.3f}" for f in figures)
-        lines.append(f"  {c['method']:<12} {parameters:<28} {held:>9} {reclip:>9} {error:>7}")
+        figures = [c.get(name) for name in ("held_out", "reclip", "error", "weight")]
+        held, hidden, error, weight = ("" if f is None else f"{f:.3f}" for f in figures)
+        line = f"  {c['method']:<12} {parameters:<26} {held:>9} {hidden:>9} {error:>7} {weight:>7}"
+        lines.append(line.rstrip())
     return "\n".join(
-        [*lines, "  (error: of values hidden by the test, where leaving them at the limit is 1)"]
+        [
+            *lines,
+            "  (held-out, hidden: minus the mean log-likelihood of such cells; the weights make",
+            "  that of hidden cells least. error: where leaving cells at the limit is 1)",
+        ]
     )
 
 

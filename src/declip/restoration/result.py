@@ -32,33 +32,43 @@ class Restoration:
     flags : array or frame of str
         For each cell "exact", "restored" (a clipped cell at its expected value beyond the limit),
         "filled" (a missing cell) or "undetermined": a clipped cell left at its limit, or a missing
-        one put at the location of its column (NaN if the column is empty), because the data do not
-        determine it or because restoring showed no gain. For sparse input one for each stored cell,
-        row by row.
+        one left empty, because the data do not determine it or because restoring showed no gain
+        (``fill="all"`` asks for a guess). For sparse input one for each stored cell, row by row.
     lower, upper : array, frame or sparse matrix
         Bands that hold the truth with the coverage asked for: from the limit outwards for a clipped
-        cell, to both sides of a filled one, no width for an exact one. They are calibrated by what
-        the reclip test hid; beyond the real limits that is extrapolation.
+        cell (or to both sides of its value, if that lies away from the limit), to both sides of a
+        filled one, no width for an exact one.
     intervals : Intervals
         What the input says of each cell.
     estimator : estimator
-        The chosen method, fitted to the table in standard units (see ``scaling``).
+        The method that counts most, fitted to the table in standard units (see ``scaling``).
     scaling : Scaling
         The units that the estimator works in.
     reclip : ReclipResult or None
-        The test of the chosen method; None if nothing is clipped, or too little is exact.
+        The test of what counts; None if nothing is clipped, or too little is exact.
     chosen : dict
-        The "method", its "parameters", and "why".
+        The "method" that counts most, its "parameters", the "weights" of all, and "why".
     candidates : list of dict
-        All methods that were looked at, with their scores: "held_out" (surprise at held-out cells),
-        "reclip" (surprise at hidden values beyond a limit), both lower for better, "error"
-        (relative to leaving the limit) and "seconds".
+        All methods that were looked at, with their scores: "held_out" and "reclip" (minus the mean
+        log-likelihood of cells held out, and hidden behind a limit; lower is better), "error" (of
+        hidden cells relative to leaving the limit) and "weight".
     warnings : list of str
         What the user should know.
     kept_limits : bool
         Whether every clipped cell was left at its limit.
     coverage : float
         Of the bands.
+    counts : dict of str to int
+        Number of cells with each flag.
+    expected_gain : float
+        Share of the error of leaving clipped cells at their limits that restoring is expected to
+        take away, beyond the real limits; NaN if nothing is clipped.
+    expected_gain_range : tuple of float
+        Nine in ten true gains lie within.
+    settings : dict
+        The arguments of `restore` that differ from its defaults.
+    transposed : bool
+        Whether estimator and scaling are those of the transposed table (``scale="rows"``).
 
     Examples
     --------
@@ -87,6 +97,10 @@ class Restoration:
     kept_limits: bool
     coverage: float
     counts: dict[str, int] = field(default_factory=dict)
+    expected_gain: float = np.nan
+    expected_gain_range: tuple[float, float] = (np.nan, np.nan)
+    settings: dict[str, Any] = field(default_factory=dict)
+    transposed: bool = False
 
     def predict(self, rows: ArrayLike, cols: ArrayLike) -> NDArray[np.float64]:
         """Return what the chosen method expects of single cells, whatever was seen of them.
@@ -96,7 +110,7 @@ class Restoration:
         rows, cols : array-like of int
             Rows and columns of the cells, counted from 0.
         """
-        at = check_cells(rows, cols, self.intervals.shape)
+        at = check_cells(rows, cols, self.intervals.shape)[:: -1 if self.transposed else 1]
         return self.scaling.back(np.asarray(self.estimator.predict(*at), np.float64), at[1])
 
     def report(self, path: str | Path, *, overwrite: bool = False) -> Path:

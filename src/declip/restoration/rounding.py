@@ -15,6 +15,7 @@ _NEAREST = 5  # steps at an end of a column, the smallest of which counts
 _FEWEST = 2  # steps without which none is told, unless
 _SHARED = 10  # so many cells share a value
 _SAME = 1e-6  # of the range of a column: closer values are equal
+_COARSE = 0.25  # of the standard deviation of a column: finer steps do not matter
 _RARE = 0.05  # of the cells with the commonest value: fewer are strays between the steps
 
 
@@ -32,6 +33,20 @@ class RoundingGrid:
     """
 
     sizes: NDArray[np.float64]
+
+    @classmethod
+    def none(cls) -> RoundingGrid:
+        """Return the grid of values that are not rounded."""
+        return cls(np.zeros((2, 1)))
+
+    def coarse(self, intervals: Intervals) -> RoundingGrid:
+        """Return the steps that are wide beside the spread of the exact cells of their column."""
+        side, n = intervals.by_row, self.sizes.shape[1]
+        group = side.exact_idx % n
+        count = np.maximum(np.bincount(group, minlength=n), 1)
+        mean = np.bincount(group, side.value, n) / count
+        spread = np.sqrt(np.bincount(group, (side.value - mean[group]) ** 2, n) / count)
+        return RoundingGrid(np.where(self.sizes >= _COARSE * spread, self.sizes, 0.0))
 
     @classmethod
     def of(cls, intervals: Intervals, shared: bool = False) -> RoundingGrid:

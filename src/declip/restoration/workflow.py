@@ -6,31 +6,34 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
-from time import monotonic
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
+from threadpoolctl import threadpool_limits
 
 from declip.detect import detect_limits
 from declip.extras import needs
 from declip.intervals import Intervals, as_intervals
 from declip.restoration.bounds import Bounds
-from declip.restoration.candidates import METHODS, Candidate, PredictiveDistribution
+from declip.restoration.candidates import METHODS, Candidate
 from declip.restoration.cells import (
-    FLAGS,
-    Block,
+    CellBlock,
     Determined,
+    Pool,
     filled_cells,
     kept_columns,
     restored_cells,
 )
-from declip.restoration.choose import Choice, Settings, choose, fitted
+from declip.restoration.choose import Choice, choose
+from declip.restoration.gain import expected_gain
 from declip.restoration.output_kind import OutputKind
-from declip.restoration.page import NAMES
 from declip.restoration.result import Restoration
-from declip.scaling import SCALES
+from declip.restoration.rounding import RoundingGrid
+from declip.restoration.settings import Settings
+from declip.restoration.tasks import Scaled, fitted
+from declip.scaling import SCALES, scaled_by_rows
 from declip.validation import check_choice, check_rank, check_some_exact, name_some
 
 __all__ = ["restore"]
@@ -49,19 +52,22 @@ def restore(
     scale: str = "auto",
     log: Any = False,
     between: tuple[Any, Any] | None = None,
+    rounding: str = "auto",
+    fill: str = "determined",
     tol: float = 0.0,
     coverage: float = 0.9,
-    budget: float = 8.0,
+    effort: str | float = "normal",
+    time_limit: float | None = None,
     random_state: int = 0,
     n_jobs: int | None = None,
     progress: bool | Callable[[str, float], None] | None = None,
 ) -> Restoration:
     """Restore clipped and missing cells, by the method that does best on the table's own values.
 
-    Methods are tuned on held-out cells and compared by the reclip test: limits are moved into the
-    exact cells, and what they hide is restored. If that shows no gain over leaving cells at their
-    limit, the limits stay. Rows and columns that the data do not determine are flagged, not
-    invented.
+    Limits are moved into the exact cells, and some cells are held out. Methods count by how likely
+    they make what that hides, and are drawn in beyond the limits as far as it asks for. If
+    restoring shows no gain over leaving cells at their limit, the limits stay. Cells that the data
+    do not determine keep their limit, or stay empty.
 
     Parameters
     ----------
@@ -71,15 +77,16 @@ def restore(
         Limits: one for all, one per column, one per row of shape (n_rows, 1), one per cell, or a
         mapping from column name to limit. A value at its limit is clipped.
     method : str, default="auto"
-        "auto" chooses; else "bayes", "tobit", "tobit+bias", "hinge", "hinge+bias", "trace" or
-        "column".
+        "auto" weighs several; else one of "bayes", "normal", "column", "tobit", "tobit+bias",
+        "hinge", "hinge+bias" and "trace".
     n_components : int or None, default=None
         Number of factors; None chooses.
     alpha : float or None, default=None
         Strength of the penalty in standard units; None chooses.
-    scale : {"auto", "columns", "table", "none"}, default="auto"
-        Whether each column, or the table as a whole, is brought to standard units. "auto" is
-        "table" for sparse tables (ratings), else "columns".
+    scale : {"auto", "columns", "rows", "table", "none"}, default="auto"
+        Whether each column, each row, or the table as a whole is brought to standard units. "auto"
+        is "table" for sparse tables (ratings), "rows" where rows differ in scale more than columns
+        do (products by days), else "columns".
     log : bool, or labels or numbers of columns, default=False
         Columns to be restored in logarithms, such as concentrations; their limits go along. The
         values are then geometric means.
@@ -87,20 +94,28 @@ def restore(
         Lowest and highest value that the truth can have, such as ``(0, 100)`` for percentages;
         nothing is restored or filled beyond. ``ceiling`` and ``floor`` say where the table stops,
         which the truth does not.
+    rounding : {"auto", "none"}, default="auto"
+        Whether values that lie on a grid are taken as rounded: with whole numbers a 5 at a ceiling
+        of 5 is anything from 4.5 on, which is what a ceiling of 4.5 says too.
+    fill : {"determined", "all"}, default="determined"
+        Whether cells that the data do not determine stay at their limit, or empty, or get a guess.
     tol : float, default=0.0
         A value within this distance of its limit counts as clipped.
     coverage : float, default=0.9
         Share of the truths that the bands are to hold.
-    budget : float, default=8.0
-        Seconds after which no more methods are tried. The fit that is under way and the final one
-        come on top.
+    effort : {"quick", "normal", "thorough"} or float, default="normal"
+        How much work is done; a number is relative to "normal". The work is counted, so that the
+        same call gives the same answer on any machine, however busy it is.
+    time_limit : float or None, default=None
+        Seconds after which no more methods are tried. If it strikes, the result says so and
+        another run may give another answer. The fit under way and the final one come on top.
     random_state : int, default=0
         Seed.
     n_jobs : int or None, default=None
         Threads; None is 1, -1 all.
     progress : bool, callable or None, default=None
         Whether to show a progress bar; None if the terminal can. A callable is called with what is
-        being done and the share of the budget that is spent.
+        being done and the share of the work that is done.
 
     Returns
     -------
@@ -119,59 +134,97 @@ def restore(
     True
     """
     check_choice("method", method, ("auto", *METHODS))
-    check_choice("scale", scale, ("auto", *SCALES))
-    _check_numbers(coverage, budget)
-    intervals = as_intervals(X, ceiling, floor, tol)
+    check_choice("scale", scale, ("auto", "rows", *SCALES))
+    intervals = _read(X, ceiling, floor, tol, rounding)
     check_some_exact(*intervals.triplets()[2:])
     if n_components is not None:
         check_rank(n_components, intervals.shape)
     output_kind = OutputKind.of(X, intervals)
     if scale == "auto":
-        scale = "columns" if output_kind.dense else "table"
+        plain = isinstance(log, bool) and (between is None or all(map(_is_plain, between)))
+        scale = "table" if not output_kind.dense else "columns"
+        scale = "rows" if plain and output_kind.dense and scaled_by_rows(intervals) else scale
     settings = Settings(
-        *(method, n_components, alpha, scale, log),
-        *(coverage, budget, random_state, n_jobs),
+        method=method,
+        n_components=n_components,
+        alpha=alpha,
+        scale=scale,
+        log=log,
+        between=between,
+        rounding=rounding,
+        fill=fill,
+        tol=tol,
+        coverage=coverage,
+        effort=effort,
+        time_limit=time_limit,
+        random_state=random_state,
+        n_jobs=n_jobs,
         bounds=Bounds.of(between, intervals),
     )
-    with _progress(budget, progress) as tick:
-        choice, scaling, scaled = choose(intervals, settings, tick)
-        tick("the final fit")
-        laws = PredictiveDistribution(fitted(_final(choice.candidate), scaled), scaled)
-        determined = Determined.of(intervals)
-        kept = kept_columns(choice.reclip, intervals.shape[1])
-        sure = determined, settings.bounds
-        block = Block.joined(
-            Block.exact(intervals),
-            restored_cells(intervals, laws, scaling, choice.pulls, coverage, kept, *sure),
-            filled_cells(
-                *output_kind.missing(intervals), laws, scaling, choice.filled_reach, *sure
-            ),
+    work = intervals.T if settings.by_rows else intervals
+    # BLAS at one thread: sums that no number of threads changes
+    with _progress(progress) as tick, threadpool_limits(limits=1, user_api="blas"):
+        table = Scaled.of(work, settings)
+        choice = choose(work, table, settings, tick)
+        tick("the final fit", 0.9)
+        final = [fitted(_final(m.candidate), table.cells) for m in choice.members]
+        pool = Pool(choice.members, final, table)
+        determined = Determined.of(work)
+        kept = kept_columns(choice.reclip, work.shape[1])
+        censored = restored_cells(work, pool, settings, kept, determined)
+        missing = output_kind.missing(intervals)[:: -1 if settings.by_rows else 1]
+        block = CellBlock.joined(
+            CellBlock.exact(work),
+            censored.block,
+            filled_cells(missing, pool, settings, choice.half_width, determined),
         )
+        block = block.T if settings.by_rows else block
+    gain, gain_range = expected_gain(censored)
     at = block.rows, block.cols
-    n_restored = int((block.flag == "restored").sum())
     return Restoration(
         table=output_kind.numbers(*at, block.value),
         flags=output_kind.words(*at, block.flag),
         lower=output_kind.numbers(*at, block.lower),
         upper=output_kind.numbers(*at, block.upper),
         intervals=intervals,
-        estimator=laws.estimator,
-        scaling=scaling,
+        estimator=final[0],
+        scaling=table.scaling,
         reclip=choice.reclip,
         chosen=_chosen(choice, settings),
         candidates=[candidate.as_dict() for candidate in choice.candidates],
-        warnings=list(_warnings(intervals, choice, kept, determined, settings)),
-        kept_limits=intervals.n_censored > 0 and n_restored == 0,
+        warnings=list(_warnings(work, choice, kept, determined, settings, table)),
+        kept_limits=intervals.n_censored > 0 and block.counts["restored"] == 0,
         coverage=coverage,
-        counts={flag: int((block.flag == flag).sum()) for flag in FLAGS},
+        counts=block.counts,
+        expected_gain=gain,
+        expected_gain_range=gain_range,
+        settings=settings.as_arguments(),
+        transposed=settings.by_rows,
     )
 
 
-def _check_numbers(coverage: float, budget: float) -> None:
-    if not 0 < coverage < 1:
-        raise ValueError(f"coverage must lie between 0 and 1; got {coverage!r}.")
-    if not budget > 0:
-        raise ValueError(f"budget must be a positive number of seconds; got {budget!r}.")
+def _read(X: Any, ceiling: Any, floor: Any, tol: float, rounding: str) -> Intervals:
+    scalar = np.isscalar(ceiling) or np.isscalar(floor)
+    if rounding == "auto" and scalar and not isinstance(X, Intervals):
+        ceiling, floor = _on_the_grid(as_intervals(X), ceiling, floor)
+    return as_intervals(X, ceiling, floor, tol)
+
+
+def _on_the_grid(seen: Intervals, ceiling: Any, floor: Any) -> tuple[Any, Any]:
+    """Return limits that lie half a step inside the ends of a rounded table at these ends."""
+    values = seen.by_row.value.astype(np.float64)
+    if values.size == 0:
+        return ceiling, floor
+    low, high = 0.5 * RoundingGrid.of(seen, shared=True).sizes[:, 0]
+    if np.isscalar(ceiling) and high > 0 and np.isclose(values.max() - high, float(ceiling)):
+        ceiling = values.max()
+    if np.isscalar(floor) and low > 0 and np.isclose(values.min() + low, float(floor)):
+        floor = values.min()
+    return ceiling, floor
+
+
+def _is_plain(bound: Any) -> bool:
+    return bound is None or np.isscalar(bound)
 
 
 def _final(candidate: Candidate) -> Any:
@@ -183,22 +236,23 @@ def _final(candidate: Candidate) -> Any:
 
 
 def _chosen(choice: Choice, settings: Settings) -> dict[str, Any]:
-    best = choice.candidate
-    others = [c for c in choice.candidates if c is not best and "seconds" in c.scores]
-    if settings.method == best.method:
+    best = choice.members[0].candidate
+    total = sum(m.weight for m in choice.members)
+    weights = {m.candidate.method: round(m.weight / total, 3) for m in choice.members}
+    if settings.method != "auto":
         why = "It was asked for."
-    elif settings.method != "auto":
-        why = f"The table has too few cells to tune {settings.method!r}."
-    elif not others:
+    elif len(choice.candidates) == 1:
         why = "It is the only one that could be judged."
-    elif "reclip" in best.scores:
-        why = f"Of {len(others) + 1} methods it restores best what the reclip test hid."
+    elif len(weights) == 1:
+        why = f"Of {len(choice.candidates)} methods it alone explains what was hidden."
     else:
-        why = f"Of {len(others) + 1} methods it predicts held-out cells best."
+        shares = ", ".join(f"{name} {share:.0%}" for name, share in weights.items())
+        why = f"A weighted mean of methods, by how well they explain what was hidden: {shares}."
     return {
         "method": best.method,
-        "name": NAMES[best.method],
+        "name": METHODS[best.method],
         "parameters": best.parameters,
+        "weights": weights,
         "why": why,
     }
 
@@ -209,13 +263,21 @@ def _warnings(
     kept: NDArray[np.bool_],
     determined: Determined,
     settings: Settings,
+    table: Scaled,
 ) -> Iterator[str]:
     if intervals.n_censored == 0:
         proposal = detect_limits(intervals)
         if proposal.ceiling is not None or proposal.floor is not None:
             yield f"No value is at a limit, but the ends of the table look clipped. {proposal}"
-    if not choice.complete:
-        yield "The budget was spent before all methods were compared: a larger budget= may help."
+    if choice.left_out:
+        yield (
+            f"The time limit struck before {', '.join(choice.left_out)} could be tried: another "
+            "run may give another answer."
+        )
+    names = ("column", "row") if settings.by_rows else ("row", "column")
+    if settings.by_rows:
+        yield "Rows differ in scale more than columns do: each row has its own units here."
+    yield from _rounded(intervals, table, names[1])
     side = intervals.by_row
     clipped = np.isinf(side.lower).any() or np.isinf(side.upper).any()
     if clipped and choice.reclip is None:
@@ -223,16 +285,30 @@ def _warnings(
     elif clipped and kept.all():
         yield "The reclip test shows no gain over leaving cells at their limits: they were kept."
     elif clipped and kept.any():
-        names = name_some("column", np.flatnonzero(kept), intervals.col_labels)
-        yield f"{names} kept at the limit: restoring shows no gain there."
-    for axis, told, labels in (
-        ("row", determined.rows, intervals.row_labels),
-        ("column", determined.cols, intervals.col_labels),
+        some = name_some(names[1], np.flatnonzero(kept), intervals.col_labels)
+        yield f"{some} kept at the limit: restoring shows no gain there."
+    outcome = "left at the limit or empty" if settings.fill == "determined" else "guessed"
+    for axis, known, labels, need in (
+        (names[0], determined.rows, intervals.row_labels, "an observed cell"),
+        (names[1], determined.cols, intervals.col_labels, "exact cells of two different values"),
     ):
-        if not told.all():
-            names = name_some(axis, np.flatnonzero(~told), labels)
-            need = "an exact cell" if axis == "row" else "exact cells of two different values"
-            yield f"{names} not determined by the data, for want of {need}: flagged, not invented."
+        if not known.all():
+            some = name_some(axis, np.flatnonzero(~known), labels)
+            yield f"{some} not determined by the data, for want of {need}: {outcome}."
+
+
+def _rounded(intervals: Intervals, table: Scaled, axis: str) -> Iterator[str]:
+    """Say in which columns limits were widened by half a step of a coarse grid."""
+    clipped = np.diff(intervals.by_col.censored_ptr) > 0
+    steps = table.steps.at(np.arange(intervals.shape[1])).max(axis=0)
+    coarse = np.flatnonzero((steps > 0) & clipped)
+    if coarse.size:
+        names = name_some(axis, coarse, intervals.col_labels)
+        step = steps[coarse[0]]
+        yield (
+            f"{names} recorded in steps (of {step:.3g}): a value at a limit is taken to lie from "
+            "half a step inside it on (rounding='none' takes the limit as it stands)."
+        )
 
 
 def _is_watched() -> bool:
@@ -241,15 +317,14 @@ def _is_watched() -> bool:
 
 @contextmanager
 def _progress(
-    budget: float, wanted: bool | Callable[[str, float], None] | None
-) -> Iterator[Callable[[str], None]]:
-    """Show a bar of the budget spent, with what is being done."""
-    began = monotonic()
+    wanted: bool | Callable[[str, float], None] | None,
+) -> Iterator[Callable[[str, float], None]]:
+    """Show a bar of the work done, with what is being done."""
     if callable(wanted):
-        yield lambda what: wanted(what, min((monotonic() - began) / budget, 1.0))
+        yield wanted
         return
     if not (_is_watched() if wanted is None else wanted):
-        yield lambda _: None
+        yield lambda *_: None
         return
     with needs("cli"):
         from rich.console import Console
@@ -263,7 +338,5 @@ def _progress(
         transient=True,
     )
     with bar:
-        task = bar.add_task("reading", total=budget)
-        yield lambda what: bar.update(
-            task, description=what, completed=min(monotonic() - began, budget)
-        )
+        task = bar.add_task("reading", total=1.0)
+        yield lambda what, share: bar.update(task, description=what, completed=share)

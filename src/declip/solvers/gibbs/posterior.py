@@ -150,6 +150,18 @@ class Posterior:
         A, B = np.column_stack([point.A, b]), np.column_stack([point.B, c + self.units.shift])
         return LowRank(A, B, 0.0, True)
 
+    def components(
+        self, rows: NDArray[np.int32], cols: NDArray[np.int32], most: int
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return mean and standard deviation of cells by some samples, evenly spread over all.
+
+        Each is of shape (n_samples, n_cells), with at most so many samples.
+        """
+        chosen = np.linspace(0, len(self.samples) - 1, min(most, len(self.samples))).round()
+        at = [self.samples[int(k)].at(rows, cols) for k in chosen]
+        x, scale = (np.array(part) for part in zip(*at, strict=True))
+        return self.units.restore(x, cols), scale * self.units.scale[cols]
+
     def noise_scales(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return the mean noise scale of the rows, relative, and of the columns, in their units."""
         rows, cols = np.zeros(self.shape[0]), np.zeros(self.shape[1])

@@ -1,0 +1,225 @@
+r"""What lies beyond a limit: the predictive distribution of a censored cell.
+
+A method predicts a cell by a mixture of normal distributions :math:`N(x_k, s_k^2)` (one for each
+draw of the posterior, or a single one), of which the part within the cell's interval is left. Real
+columns may end sooner than a normal one, or later: inside a cluster, above zero, at the end of a
+scale. So what lies beyond an *anchor* A is drawn in to it by a factor c: the truth is v where the
+method says :math:`y = A + c (v - A)`. The anchor is the limit of the cell or, where other cells of
+the column were seen beyond that limit, the outermost of them: what was seen needs no shrinkage.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import log_ndtr
+
+from declip import truncated
+from declip.intervals import Intervals
+
+__all__ = ["CensoredMixture", "outermost"]
+
+_BISECTIONS = 16
+_REACH = 12.0  # standard deviations in which quantiles are looked for
+_SEEN_BEYOND = 0.05  # of the exact cells of a column lie beyond what counts as its outermost
+
+
+def outermost(intervals: Intervals, shared: bool = False) -> NDArray[np.float64]:
+    """Return how far the exact cells of each column (or of all) reach, of shape (2, n_cols).
+
+    Floors are mirrored: the first line holds minus the low ends.
+    """
+    side, n_cols = intervals.by_col, intervals.shape[1]
+    ends = np.full((2, n_cols), -np.inf)
+    cuts = [0, len(side.value)] if shared else side.exact_ptr
+    for j, (first, last) in enumerate(pairwise(cuts)):
+        if last > first:
+            low, high = np.quantile(side.value[first:last], (_SEEN_BEYOND, 1 - _SEEN_BEYOND))
+            ends[:, j] = -low, high
+    return np.repeat(ends[:, :1], n_cols, axis=1) if shared else ends
+
+
+@dataclass(frozen=True, eq=False)
+class CensoredMixture:
+    """Predictive distributions of n cells; floors are mirrored, so that every limit is below.
+
+    Attributes
+    ----------
+    sign : ndarray of shape (n,)
+        1 for a ceiling, -1 for a floor.
+    limit, far, anchor : ndarray of shape (n,)
+        Where the interval begins and ends, and from where on values are drawn in, times ``sign``.
+    weight : ndarray of shape (K,)
+        Of the components.
+    centre, spread : ndarray of shape (K, n)
+        The components, times ``sign``.
+    log_shrinkage : ndarray of shape (K, n) or (K, 1)
+        Log c of each.
+    """
+
+    sign: NDArray[np.float64]
+    limit: NDArray[np.float64]
+    far: NDArray[np.float64]
+    anchor: NDArray[np.float64]
+    weight: NDArray[np.float64]
+    centre: NDArray[np.float64]
+    spread: NDArray[np.float64]
+    log_shrinkage: NDArray[np.float64]
+
+    @classmethod
+    def of(
+        cls,
+        lower: NDArray,
+        upper: NDArray,
+        reach: NDArray,
+        centre: NDArray,
+        spread: NDArray,
+    ) -> CensoredMixture:
+        """Return the distributions of cells known to lie in [lower, upper].
+
+        A range is seen from its end that is nearer to the centre, and is never drawn in. ``reach``
+        is how far the exact cells of the column go, at its low and high end (see `outermost`).
+        """
+        sign = np.where(np.isneginf(lower), -1.0, 1.0)
+        ranged = np.isfinite(lower) & np.isfinite(upper)
+        sign[ranged & (centre.mean(axis=0) > 0.5 * (lower + upper))] = -1.0
+        near, far = np.where(sign > 0, lower, -upper), np.where(sign > 0, upper, -lower)
+        anchor = np.maximum(near, np.where(sign > 0, reach[1], reach[0]))
+        anchor = np.where(ranged, far, anchor)
+        weight = np.full(len(centre), 1 / len(centre))
+        return cls(
+            sign, near, far, anchor, weight, sign * centre, spread, np.zeros((len(centre), 1))
+        )
+
+    @classmethod
+    def pooled(
+        cls, members: Sequence[CensoredMixture], weights: Sequence[float]
+    ) -> CensoredMixture:
+        """Return the weighted mixture of distributions of the same cells."""
+        shape = members[0].limit.shape
+        shrinkage = [np.broadcast_to(m.log_shrinkage, m.centre.shape) for m in members]
+        weight = [w * m.weight for m, w in zip(members, weights, strict=True)]
+        assert all(m.limit.shape == shape for m in members)
+        return replace(
+            members[0],
+            weight=np.concatenate(weight),
+            centre=np.concatenate([m.centre for m in members]),
+            spread=np.concatenate([m.spread for m in members]),
+            log_shrinkage=np.concatenate(shrinkage),
+        )
+
+    def __len__(self) -> int:
+        """Return the number of cells."""
+        return len(self.limit)
+
+    def take(self, which: NDArray | slice) -> CensoredMixture:
+        """Return some of the cells."""
+        one = {n: getattr(self, n)[which] for n in ("sign", "limit", "far", "anchor")}
+        two = {n: getattr(self, n)[:, which] for n in ("centre", "spread")}
+        shrinkage = np.broadcast_to(self.log_shrinkage, self.centre.shape)[:, which]
+        return replace(self, **one, **two, log_shrinkage=shrinkage)
+
+    def within(self, low: NDArray, high: NDArray) -> CensoredMixture:
+        """Return the distributions of cells that are also known to lie between bounds."""
+        bound = np.where(self.sign > 0, high, -low)
+        far = np.maximum(np.minimum(self.far, bound), self.limit)
+        return replace(self, far=far, anchor=np.minimum(self.anchor, far))
+
+    def shrunk(self, log_shrinkage: NDArray) -> CensoredMixture:
+        """Return the distributions with another shrinkage, of shape (n,) or (K, n)."""
+        return replace(self, log_shrinkage=np.atleast_2d(log_shrinkage))
+
+    def spread_over(self, nodes: Sequence[tuple[float, float]], sd: NDArray) -> CensoredMixture:
+        """Return the mixture over an uncertain log c, by nodes (in ``sd``) and their weights."""
+        return CensoredMixture.pooled(
+            [replace(self, log_shrinkage=self.log_shrinkage + z * sd) for z, _ in nodes],
+            [w for _, w in nodes],
+        )
+
+    def log_survival(self, values: NDArray) -> NDArray[np.float64]:
+        """Return the log-probability of lying beyond values, which are times ``sign``."""
+        end = self._stretched(self.far)
+        beyond = _log_mass(self._standard(self._stretched(values)), end_z := self._standard(end))
+        return self._mixed(beyond - _log_mass(self._standard(self.limit), end_z))
+
+    def log_density(self, values: NDArray) -> NDArray[np.float64]:
+        """Return the logarithm of the density at values within the interval, times ``sign``."""
+        z, end = self._standard(self._stretched(values)), self._standard(self._stretched(self.far))
+        jacobian = np.where(values > self.anchor, self.log_shrinkage, 0.0)
+        log_normal = -0.5 * z**2 - np.log(np.sqrt(2 * np.pi) * self.spread) + jacobian
+        return self._mixed(log_normal - _log_mass(self._standard(self.limit), end))
+
+    def moments(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return the mean of the distance from the limit, and that of its square."""
+        low, middle, end = (
+            self._standard(at) for at in (self.limit, self.anchor, self._stretched(self.far))
+        )
+        tail = np.exp(np.minimum(_log_mass(middle, end) - _log_mass(low, end), 0.0))
+        body_mean, body_square = self._partial(low, middle, self.limit)
+        tail_mean, tail_square = self._partial(middle, end, self.anchor)
+        shrunk, gap = np.exp(-self.log_shrinkage), self.anchor - self.limit
+        mean = (1 - tail) * body_mean + tail * (gap + shrunk * tail_mean)
+        square = (1 - tail) * body_square + tail * (
+            gap**2 + 2 * gap * shrunk * tail_mean + shrunk**2 * tail_square
+        )
+        return self.weight @ mean, self.weight @ square
+
+    def quantile(self, survival: float) -> NDArray[np.float64]:
+        """Return the values (times ``sign``) that the truth lies beyond with this probability."""
+        mean, square = self.moments()
+        low, high = self.limit, np.minimum(self.limit + mean + _REACH * np.sqrt(square), self.far)
+        at_low, at_high = np.zeros(len(self)), self.log_survival(high)
+        wanted = np.log(survival)
+        for _ in range(_BISECTIONS):
+            middle = 0.5 * (low + high)
+            at = self.log_survival(middle)
+            beyond = at > wanted
+            low, at_low = np.where(beyond, middle, low), np.where(beyond, at, at_low)
+            high, at_high = np.where(beyond, high, middle), np.where(beyond, at_high, at)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            share = np.nan_to_num((at_low - wanted) / (at_low - at_high), nan=0.5, posinf=0.5)
+        return low + np.clip(share, 0, 1) * (high - low)
+
+    def in_blocks(
+        self, answer: Callable[[CensoredMixture], NDArray], most: int = 1 << 21
+    ) -> NDArray:
+        """Return an answer, of shape (..., n), put together from blocks of cells."""
+        size = max(1, most // len(self.weight))
+        parts = [answer(self.take(slice(i, i + size))) for i in range(0, len(self), size)]
+        return np.concatenate(parts, axis=-1) if parts else answer(self)
+
+    def _partial(
+        self, a: NDArray, b: NDArray, about: NDArray
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return the mean and the mean square of y - about for y between two standard ends."""
+        mean, variance = truncated.moments(a, np.maximum(a, b))
+        shift = self.spread * np.where(np.isfinite(mean), mean, a) + self.centre - about
+        shift = np.maximum(shift, 0.0)
+        return shift, shift**2 + self.spread**2 * np.clip(variance, 0.0, 1.0)
+
+    def _stretched(self, values: NDArray) -> NDArray[np.float64]:
+        """Return where the method sees values of the truth: y = A + c (v - A) beyond A."""
+        beyond = np.maximum(values - self.anchor, 0.0)
+        with np.errstate(invalid="ignore"):
+            return np.where(
+                np.isinf(values),
+                values,
+                np.minimum(values, self.anchor) + np.exp(self.log_shrinkage) * beyond,
+            )
+
+    def _standard(self, y: NDArray) -> NDArray[np.float64]:
+        return (y - self.centre) / self.spread
+
+    def _mixed(self, logs: NDArray) -> NDArray[np.float64]:
+        """Return the logarithm of the weighted mean of exponentials over the components."""
+        top = np.maximum(logs.max(axis=0), np.finfo(np.float64).min)
+        return top + np.log(np.maximum(self.weight @ np.exp(logs - top), 1e-300))
+
+
+def _log_mass(a: NDArray, b: NDArray) -> NDArray[np.float64]:
+    """Return log P(a < Z < b) of standard normal noise."""
+    return log_ndtr(-a) if np.isposinf(b).all() else truncated.log_mass(a, np.maximum(a, b))

@@ -1,0 +1,264 @@
+"""What a method is judged by: the table with limits moved inwards, and some cells held out."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import logsumexp
+from scipy.stats import norm
+from sklearn.base import clone
+
+from declip import truncated
+from declip.intervals import Intervals
+from declip.model_selection import EntryShuffleSplit
+from declip.model_selection.splits import keep_cells
+from declip.reclip import Reclipped, reclip
+from declip.restoration.candidates import components
+from declip.restoration.predictive import CensoredMixture, outermost
+from declip.restoration.rounding import RoundingGrid
+from declip.restoration.settings import Settings
+from declip.restoration.shrinkage import HiddenCells
+from declip.scaling import Scaling
+
+__all__ = ["Evidence", "HeldOut", "Scaled", "Task", "fitted", "tasks_of"]
+
+_HELD_OUT = 0.1  # of the cells
+_LEAST_HIDDEN, _MOST_HIDDEN = 0.1, 0.4  # of the exact cells of a column, by one limit
+_PARTS = (1.0, 0.25)  # of the share that the real limits hide
+_TWO_TASKS_UP_TO = 30_000  # observed cells
+_EXCHANGED = 0.15  # of the exact cells, where limits differ within a column
+_MOST_JUDGED = 20_000  # held-out cells
+
+
+@dataclass(frozen=True, eq=False)
+class Scaled:
+    """A table in standard units, before it was rounded."""
+
+    cells: Intervals
+    scaling: Scaling
+    steps: RoundingGrid
+    reach: NDArray[np.float64]
+
+    @classmethod
+    def of(cls, intervals: Intervals, settings: Settings) -> Scaled:
+        """Widen the limits of rounded values, and scale the columns."""
+        steps = _grid_of(intervals, settings)
+        widened = steps.widen(intervals)
+        scaling = Scaling.of(widened, settings.units, settings.log)
+        cells = scaling.apply(widened)
+        return cls(cells, scaling, steps, outermost(cells, settings.shared))
+
+    def mixture(
+        self, estimator: Any, rows: NDArray, cols: NDArray, ends: tuple[NDArray, NDArray]
+    ) -> CensoredMixture:
+        """Return what a fitted method makes of cells within ends in these units."""
+        return CensoredMixture.of(*ends, self.reach[:, cols], *components(estimator, rows, cols))
+
+
+@dataclass(frozen=True, eq=False)
+class Evidence:
+    """What a fitted method says of the cells of a task.
+
+    Attributes
+    ----------
+    hidden : HiddenCells
+        Those behind moved limits.
+    centre, spread : ndarray of shape (K, n_held_out)
+        Components of those held out.
+    """
+
+    hidden: HiddenCells
+    centre: NDArray[np.float64]
+    spread: NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class HeldOut:
+    """Cells that a task does not show, and what is known of them, in its units.
+
+    Attributes
+    ----------
+    rows, cols : ndarray of int
+        Where they are.
+    lower, upper : ndarray
+        Their intervals; equal for an exact cell.
+    """
+
+    rows: NDArray[np.int32]
+    cols: NDArray[np.int32]
+    lower: NDArray[np.float64]
+    upper: NDArray[np.float64]
+
+    @classmethod
+    def of(cls, intervals: Intervals, at: NDArray[np.int64], scaling: Scaling) -> HeldOut:
+        """Look cells up in the table as it is."""
+        rows, cols, lower, upper = intervals.triplets()
+        keys = rows.astype(np.int64) * intervals.shape[1] + cols
+        order = np.argsort(keys)
+        found = order[np.searchsorted(keys, at, sorter=order)]
+        rows, cols = rows[found], cols[found]
+        ends = (scaling.forward(end[found], cols) for end in (lower, upper))
+        return cls(rows, cols, *ends)
+
+    @property
+    def known(self) -> NDArray[np.bool_]:
+        """Which of them are exact."""
+        return self.lower == self.upper
+
+    def log_likelihood(self, evidence: Evidence) -> NDArray[np.float64]:
+        """Return that of each cell under the components of a method."""
+        x, s = evidence.centre, evidence.spread
+        with np.errstate(invalid="ignore"):
+            ends = (self.lower - x) / s, (self.upper - x) / s
+            logs = np.where(self.known, norm.logpdf(ends[0]) - np.log(s), truncated.log_mass(*ends))
+        return logsumexp(logs, axis=0) - np.log(len(logs))
+
+    def sizes(self, mean: NDArray, sd: NDArray) -> NDArray[np.float64]:
+        """Return standardised errors, or what they are at least."""
+        return abs(mean - np.clip(mean, self.lower, self.upper)) / sd
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """A table as methods are shown it, and the cells that they are asked for.
+
+    Attributes
+    ----------
+    cells : Reclipped
+        Cells behind moved limits, in the units of the table.
+    table : Scaled
+        What is shown.
+    real : RoundingGrid
+        Of the table as it is.
+    held : HeldOut
+        Cells that are not shown.
+    quantile : float
+        Where the limits were put, in most columns.
+    shared : bool
+        Whether all columns are judged as one.
+    """
+
+    cells: Reclipped
+    table: Scaled
+    real: RoundingGrid
+    held: HeldOut
+    quantile: float
+    shared: bool
+
+    @classmethod
+    def of(cls, intervals: Intervals, hidden: NDArray, settings: Settings, number: int = 0) -> Task:
+        """Move limits so that they hide shares of the exact cells; hold out some of the rest."""
+        cells = _reclipped(intervals, hidden, settings, settings.random_state + number)
+        shown, out = _hold_out(cells.intervals, settings.random_state + number)
+        table = Scaled.of(shown, settings)
+        some = hidden[hidden > 0]
+        return cls(
+            cells,
+            table,
+            _grid_of(intervals, settings),
+            HeldOut.of(intervals, out, table.scaling),
+            round(1 - float(np.median(some)), 3) if some.size else 1.0,
+            settings.shared,
+        )
+
+    @property
+    def n_groups(self) -> int:
+        """Columns that are judged apart."""
+        return 1 if self.shared else self.cells.intervals.shape[1]
+
+    @property
+    def group(self) -> NDArray[np.intp]:
+        """Side and column of the hidden cells."""
+        col = np.zeros_like(self.cells.cols) if self.shared else self.cells.cols
+        return self.cells.above.astype(np.intp) * self.n_groups + col
+
+    def evidence(self, estimator: Any) -> Evidence:
+        """Fit a method, and ask it for the hidden and the held-out cells."""
+        cells, scaling = self.cells, self.table.scaling
+        method = fitted(estimator, self.table.cells)
+        lower, upper = self.table.steps.inside(cells.lower, cells.upper, cells.cols)
+        ends = scaling.forward(lower, cells.cols), scaling.forward(upper, cells.cols)
+        mixture = self.table.mixture(method, cells.rows, cells.cols, ends)
+        value = mixture.sign * scaling.forward(self._known(), cells.cols)
+        hidden = HiddenCells(self.group, mixture, value, cells.censored)
+        return Evidence(hidden, *components(method, self.held.rows, self.held.cols))
+
+    def _known(self) -> NDArray:
+        """Return the truth of the hidden cells, or what those clipped before lie beyond."""
+        cells = self.cells
+        low, high = 0.5 * self.real.at(cells.cols)
+        inside = np.where(cells.above, cells.value - high, cells.value + low)
+        return np.where(cells.censored, inside, cells.value)
+
+    def in_units(self, mixture: CensoredMixture, distance: NDArray) -> NDArray:
+        """Return restored values of the hidden cells, in the units of the table."""
+        cells = self.cells
+        value = mixture.sign * (mixture.limit + distance)
+        return cells.within_reach(self.table.scaling.back(value, cells.cols))
+
+
+def tasks_of(intervals: Intervals, settings: Settings) -> list[Task]:
+    """Return the tasks of a table: limits moved to hide as many cells again, and a quarter of them.
+
+    What lies just inside a real limit tells most of what lies beyond it. Without limits there is
+    one task, of held-out cells alone.
+    """
+    share = _clipped_share(intervals, settings.shared)
+    hidden = np.where(share > 0, np.clip(share, _LEAST_HIDDEN, _MOST_HIDDEN), 0.0)
+    two = len(intervals) <= _TWO_TASKS_UP_TO and settings.work >= 1 and intervals.n_censored > 0
+    parts = _PARTS if two else _PARTS[:1]
+    return [Task.of(intervals, part * hidden, settings, n) for n, part in enumerate(parts)]
+
+
+def fitted(estimator: Any, shown: Intervals) -> Any:
+    """Fit a copy of an estimator, without the warnings that the user could do nothing about."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        return clone(estimator).fit(shown)
+
+
+def _grid_of(intervals: Intervals, settings: Settings) -> RoundingGrid:
+    if settings.rounding == "none":
+        return RoundingGrid.none()
+    return RoundingGrid.of(intervals, settings.shared).coarse(intervals)
+
+
+def _clipped_share(intervals: Intervals, shared: bool) -> NDArray[np.float64]:
+    """Return the share of the observed cells at floors and at ceilings, by column."""
+    _, cols, lower, upper = intervals.triplets()
+    group = np.zeros_like(cols) if shared else cols
+    n = 1 if shared else intervals.shape[1]
+    observed = np.maximum(np.bincount(group, minlength=n), 1)
+    clipped = np.isneginf(lower), np.isposinf(upper)
+    return np.array([np.bincount(group[c], minlength=n) / observed for c in clipped])
+
+
+def _reclipped(intervals: Intervals, hidden: NDArray, settings: Settings, seed: int) -> Reclipped:
+    floors, ceilings = (bool(line.any()) for line in hidden)
+    return reclip(
+        intervals,
+        hidden,
+        floors=floors,
+        ceilings=ceilings,
+        by_column=not settings.shared,
+        exchanged=_EXCHANGED,
+        seed=seed,
+    )
+
+
+def _hold_out(intervals: Intervals, seed: int) -> tuple[Intervals, NDArray[np.int64]]:
+    """Return the table without some cells, and where these are: row * n_cols + column."""
+    try:
+        splitter = EntryShuffleSplit(1, test_size=_HELD_OUT, random_state=seed)
+        [(kept, out)] = splitter.split(intervals)
+    except ValueError:  # every row and column needs all of its cells
+        return intervals, np.zeros(0, np.int64)
+    rows, cols, _, _ = intervals.triplets()
+    judged = out[:: -(-len(out) // _MOST_JUDGED) or 1]
+    return keep_cells(intervals, kept), rows[judged].astype(np.int64) * intervals.shape[1] + cols[
+        judged
+    ]
