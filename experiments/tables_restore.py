@@ -22,17 +22,17 @@ from typing import Any
 import numpy as np
 from clipped_tables import ENDS, ISSUED, OTHER, TABLES, clipped_table
 from common import RESULTS, Runs, markdown_table, progress, write_json
+from declip.restoration.bands import Observation, TailShrinkage
+from declip.restoration.tails import TruncatedNormal
 from sklearn.experimental import enable_iterative_imputer  # noqa: F401
 from sklearn.impute import IterativeImputer, KNNImputer
 
 from declip import EntrySearchCV, Intervals, TrCMC, restore
 from declip.environment import environment
 from declip.reclip import reclip
-from declip.restoration.bands import Observation, TailShrinkage
 from declip.restoration.candidates import ColumnTobit, PredictiveDistribution, untuned
 from declip.restoration.choose import ReclipTask, Settings
 from declip.restoration.rounding import RoundingGrid
-from declip.restoration.tails import TruncatedNormal
 
 RUNS = Runs(RESULTS / "tables_restore.jsonl")
 OTHERS = ("left at the limit", "column Tobit", "KNN", "iterative", "TrCMC, missing")

@@ -26,7 +26,7 @@ def printed_restoration() -> str:
     from declip import restore
     from declip.demo import reported_assay
 
-    return _block(str(restore(reported_assay(), log=True, budget=600.0)))
+    return _block(str(restore(reported_assay(), log=True)))
 
 
 @cache

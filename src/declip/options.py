@@ -69,10 +69,15 @@ class Restoring:
     """How a table is restored."""
 
     log: bool = option("Work on logarithms (concentrations).", False, ("--log",))
-    method: str = option("auto chooses by the table itself.", "auto")
+    method: str = option("auto weighs several by the table itself.", "auto")
     rank: int | None = option("Number of factors.")
     alpha: float | None = option("Strength of the penalty.")
-    budget: float = option("Seconds to spend on choosing, about.", 8.0)
+    rounding: str = option("auto takes values on a coarse grid as rounded; none does not.", "auto")
+    fill: str = option("determined leaves what nothing determines; all guesses it.", "determined")
+    coverage: float = option("Share of the truths that the bands are to hold.", 0.9)
+    effort: str = option("quick, normal or thorough: how much work is done.", "normal")
+    time_limit: float | None = option("Seconds after which no more methods are tried.")
+    seed: int = option("Of what is random: the same seed, the same answer.", 0)
 
     @classmethod
     def of(cls, given: Mapping[str, Any]) -> Restoring:
@@ -90,7 +95,8 @@ class Restoring:
         """Restore a table as these options say, on all processors."""
         import declip
 
-        said = {"n_components" if k == "rank" else k: value for k, value in vars(self).items()}
+        named = {"rank": "n_components", "seed": "random_state"}
+        said = {named.get(name, name): value for name, value in vars(self).items()}
         return declip.restore(cells, **said, n_jobs=-1, progress=progress)
 
 

@@ -139,7 +139,7 @@ def test_a_file_that_takes_too_long_is_given_up(page, monkeypatch):
 
 def test_a_restoration_is_cancelled(app, page):
     key = upload(page, LARGE).json()["key"]
-    page.post(f"/jobs/{key}/restore", json={"budget": 600})
+    page.post(f"/jobs/{key}/restore", json={"effort": "thorough"})
     while not until(page, key, "running")["doing"]:
         time.sleep(0.05)
     worker = app.state.jobs.get(key)._worker
@@ -194,7 +194,7 @@ def busy(address):
     secret = re.search(r'"secret": "([^"]+)"', client.get("/").text)[1]
     client.headers["x-declip-secret"] = secret
     key = upload(client, LARGE).json()["key"]
-    client.post(f"/jobs/{key}/restore", json={"budget": 600})
+    client.post(f"/jobs/{key}/restore", json={"effort": "thorough"})
     while not until(client, key, "running")["doing"]:
         time.sleep(0.05)
     return client, key

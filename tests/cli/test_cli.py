@@ -19,7 +19,7 @@ from declip.cli import main
 from declip.demo import reported_assay
 from declip.options import Reading, Restoring
 
-FAST = ["--method", "tobit", "--rank", "2", "--alpha", "0.3", "--log", "--budget", "1"]
+FAST = ["--method", "tobit", "--rank", "2", "--alpha", "0.3", "--log", "--effort", "quick"]
 KINDS = ["csv", "tsv", "xlsx", "parquet", "npz"]
 
 
@@ -56,7 +56,7 @@ def test_a_long_table_comes_back_long(tmp_path, capsys, cells):
 def test_the_restored_file_equals_the_table_in_memory(tmp_path, capsys, cells):
     path = write_table(cells, tmp_path / "assay.csv")
     run(capsys, "restore", path, *FAST)
-    options = {"log": True, "method": "tobit", "n_components": 2, "alpha": 0.3, "budget": 1.0}
+    options = {"log": True, "method": "tobit", "n_components": 2, "alpha": 0.3, "effort": "quick"}
     table = declip.restore(read_table(path).intervals, progress=False, n_jobs=-1, **options).table
     found = read_table(tmp_path / "assay-restored.csv").intervals
     np.testing.assert_array_equal(found.to_bounds()[0], table)
@@ -143,7 +143,7 @@ def test_limits_are_given_by_number_by_column_and_by_file(tmp_path, capsys):
         (["restore", "t.csv", "--method", "magic"], 1, "method must be one of"),
         (["restore", "t.csv", "--rank", "99"], 1, "n_components must be"),
         (["restore", "t.csv", "--rank", "two"], 2, "valid integer"),
-        (["restore", "t.csv", "--budget", "-1"], 1, "budget must be"),
+        (["restore", "t.csv", "--time-limit", "-1"], 1, "time_limit must be"),
         (["restore", "t.csv", "-o", "t.csv"], 2, "must be different files"),
         (["restore", "t.csv", "-o", "no/t.csv"], 1, "its folder does not exist"),
         (["restore", "t.csv", "--report", "r.txt"], 2, "--report must end in .html"),
@@ -235,7 +235,7 @@ def test_an_interruption_leaves_nothing_and_has_its_own_code(tmp_path, capsys, m
 
 def test_warnings_of_the_work_become_notes(tmp_path, capsys):
     (tmp_path / "t.csv").write_text("id,x,y\na,1,2\nb,3,>4\nc,2,1\nd,4,3\n")
-    code, out, err = run(capsys, "restore", tmp_path / "t.csv", "--budget", "1")
+    code, out, err = run(capsys, "restore", tmp_path / "t.csv")
     assert code == 0
     assert all(line.startswith("note: ") for line in err.splitlines())
     assert "Traceback" not in out

@@ -189,7 +189,7 @@ def test_a_restoration_comes_back_as_it_was(kind, tmp_path):
 
 @pytest.mark.parametrize("method", ["bayes", "column"])
 def test_a_restoration_by_any_method_comes_back(method, tmp_path):
-    before = declip.restore(FRAME, ceiling=CEILING, method=method, budget=0.1)
+    before = declip.restore(FRAME, ceiling=CEILING, method=method)
     assert same(reloaded(before, tmp_path), before)
 
 

@@ -164,7 +164,7 @@ def done_calls(folder):
         "EntrySearchCV.fit": lambda: declip.EntrySearchCV(fro, {"alpha": [0.1]}, cv=2).fit(X),
         "predict": lambda: fro.predict([0, SIDE - 1], [0, SIDE - 1]),
         "score": lambda: fro.score(X),
-        "restore": lambda: declip.restore(X, ceiling=CEILING, budget=1),
+        "restore": lambda: declip.restore(X, ceiling=CEILING),
         "reclip_test": lambda: declip.reclip_test(X, CEILING, estimator=fro, quantiles=[0.8]),
         "diagnose": lambda: str(declip.diagnose(fro, cells)),
         "detect_limits": lambda: str(declip.detect_limits(X)),

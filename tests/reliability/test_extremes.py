@@ -124,7 +124,7 @@ def test_an_extreme_table_is_restored_with_finite_values_and_its_exact_cells(nam
 @pytest.mark.parametrize("edge", EDGES)
 def test_restore_says_what_it_can_of_an_extreme_table(edge):
     table, ceiling = EDGES[edge]
-    found = restore(table, ceiling=ceiling, budget=1e-3)
+    found = restore(table, ceiling=ceiling, effort="quick")
     empty = np.isnan(table).all(axis=0)
     assert np.isfinite(found.table[:, ~empty]).all()
     assert np.isfinite(found.table[found.flags == "filled"]).all()

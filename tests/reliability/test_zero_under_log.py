@@ -17,7 +17,7 @@ def sales():
 
 
 def restored(X, **how):
-    return declip.restore(X, log=True, budget=1.0, **how)
+    return declip.restore(X, log=True, **how)
 
 
 def test_zero_stock_is_named(sales):

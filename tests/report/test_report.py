@@ -1,6 +1,7 @@
 """The report: one page that needs nothing else, and says what was restored."""
 
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import numpy as np
@@ -8,7 +9,6 @@ import pandas as pd
 import polars as pl
 import pytest
 from scipy import sparse
-from tests.standin import restore as stand_in
 
 import declip
 from declip import Intervals
@@ -25,9 +25,13 @@ def panel(names=None):
     return Intervals.from_table(frame, assay.ceiling, assay.floor)
 
 
+def restored(cells):
+    return declip.restore(cells, log=True, method="tobit", n_components=1, alpha=0.1)
+
+
 @pytest.fixture(scope="module")
 def result():
-    return stand_in(panel())
+    return restored(panel())
 
 
 @pytest.fixture(scope="module")
@@ -61,7 +65,7 @@ def test_the_page_has_its_sections_and_pictures(page):
     found = Elements(page)
     for name in ("clipped", "restored", "trust", "chosen", "again"):
         assert name in found.ids
-    assert found.tags.count("svg") == 3
+    assert found.tags.count("svg") == 4
     assert "assay.csv" in page
     assert "data/" not in page
 
@@ -88,10 +92,11 @@ def test_counts_are_those_of_the_flags(result, page):
 
 def test_html_in_names_is_escaped_everywhere():
     names = [HOSTILE, "$\\alpha$ & <b>", *(f"a{j}" for j in range(10))]
-    hostile = stand_in(panel(names))
-    hostile.warnings = [HOSTILE]
-    hostile.chosen = {"method": HOSTILE}
-    hostile.candidates = [{"method": HOSTILE, HOSTILE: 1.0}]
+    hostile = replace(
+        restored(panel(names)),
+        warnings=[HOSTILE],
+        candidates=[{"method": HOSTILE, "parameters": {}, HOSTILE: 1.0}],
+    )
     text = render(hostile, f"{HOSTILE}.csv")
     assert "script" not in Elements(text).tags
     assert "<b>\u2028" not in text
@@ -130,11 +135,8 @@ def test_tables_of_every_shape_have_a_report():
     for shape in ((1, 1), (1, 5), (30, 1), (500, 300)):
         truth = np.exp(rng.normal(size=(shape[0], 1)) + rng.normal(size=shape[1]))
         cells = Intervals.from_table(np.minimum(truth, 2.0 if truth.size > 1 else 1e9), ceiling=2.0)
-        few = np.full(shape, "restored" if cells.n_censored else "exact")
-        result = stand_in(panel())
-        result.table, result.flags, result.lower, result.upper = truth, few, truth, truth
-        result.intervals = cells
-        assert render(result).count("<svg") == 3
+        result = declip.restore(cells, method="column")
+        assert render(result).count("<svg") >= 3
 
 
 def test_a_real_restoration_reports_and_shows_itself(tmp_path):
@@ -161,10 +163,33 @@ def test_a_sparse_restoration_has_a_report():
 
 
 def test_rows_and_columns_without_any_determined_cell_are_named():
-    result = stand_in(panel())
-    hidden = result.flags != "exact"
-    result.flags[:, 3] = np.where(hidden[:, 3], "undetermined", "exact")
-    result.flags[2, 5] = "undetermined"
-    view = View(result)
+    assay = load_assay()
+    table = np.array(assay.table, float)
+    table[:, 3] = assay.floor[3]  # a column of limits alone
+    names = list(assay.analyte_names)
+    frame = pd.DataFrame(table, assay.sample_ids, names)
+    view = View(restored(Intervals.from_table(frame, assay.ceiling, assay.floor)))
     assert view.undetermined("column") == ["analyte_04"]
-    assert "sample_03" not in view.undetermined("row") or not hidden[2].any()
+
+
+def test_without_clipped_cells_nothing_is_said_to_be_restored():
+    text = render(declip.restore(np.random.default_rng(0).normal(size=(30, 4)), method="column"))
+    assert "Nothing is clipped" in text
+    assert "expected gain" not in text
+
+
+def test_without_a_test_no_test_is_said_to_have_shown_anything():
+    r = declip.restore(np.array([[1.0, 2.0], [3.0, 5.0], [5.0, 4.0]]), ceiling=5)
+    text = render(r)
+    assert "Too few exact cells to test" in text
+    assert "expected gain" not in text
+
+
+def test_the_report_repeats_what_was_asked_for(tmp_path):
+    how = {"log": True, "method": "column", "between": (0.0, 1e6), "coverage": 0.8}
+    r = declip.restore(panel(), **how, random_state=3, effort="quick")
+    code = render(r).split("declip.restore(")[1].split(")\n")[0]
+    for said in ("log=True", "between=(0.0, 1000000.0)", "coverage=0.8", "random_state=3"):
+        assert said in code.replace("&#39;", "'")
+    again = declip.restore(panel(), **r.settings)
+    np.testing.assert_array_equal(again.table, r.table)

@@ -47,8 +47,8 @@ def test_a_column_with_little_evidence_goes_with_the_table():
     assert not kept_columns(fewer, 3).any()
 
 
-def test_rows_need_an_exact_cell_and_columns_two_values():
-    table = np.array([[1.0, 2.0, 5.0], [5.0, 5.0, 5.0], [3.0, 2.0, np.nan]])
+def test_rows_need_an_observed_cell_and_columns_two_values():
+    table = np.array([[1.0, 2.0, 5.0], [5.0, 5.0, 5.0], [3.0, 2.0, np.nan], [np.nan] * 3])
     told = Determined.of(Intervals.from_table(table, ceiling=5.0))
-    assert_array_equal(told.rows, [True, False, True])
+    assert_array_equal(told.rows, [True, True, True, False])
     assert_array_equal(told.cols, [True, False, False])

@@ -265,6 +265,4 @@ def _options(given: dict[str, Any]) -> Restoring:
         options = Restoring.of(given)
     except UsageError as error:
         raise HTTPException(400, str(error)) from error
-    if not 0 < options.budget <= 3600:
-        raise HTTPException(400, "budget must lie between 0 and 3600 seconds")
     return options

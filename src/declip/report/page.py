@@ -12,6 +12,7 @@ import declip
 from declip.io import new_file
 from declip.report.figures import draw_columns, draw_histograms, draw_map, draw_reclip
 from declip.report.view import View
+from declip.restoration.page import verdict
 
 __all__ = ["notebook_html", "render", "write_report"]
 
@@ -108,7 +109,7 @@ def _figure(value: Any) -> str:
 
 def _facts(view: View, source: str | Path | None) -> dict[str, Any]:
     restoration, total = view.restoration, view.shape[0] * view.shape[1]
-    gain = getattr(restoration.reclip, "gain", None)
+    gain = restoration.expected_gain
     return {
         "source": None if source is None else Path(source).name,
         "made": datetime.datetime.now().astimezone().strftime("%Y-%m-%d %H:%M"),
@@ -117,25 +118,14 @@ def _facts(view: View, source: str | Path | None) -> dict[str, Any]:
         "counts": view.counts,
         "shares": {flag: count / total for flag, count in view.counts.items()},
         "kept_limits": bool(restoration.kept_limits),
-        "gain": gain if gain is not None and gain == gain else None,
-        "verdict": _verdict(restoration, gain),
+        "gain": gain if gain == gain else None,
+        "verdict": verdict(restoration),
         "warnings": [str(warning) for warning in restoration.warnings],
         "chosen": _flat(restoration.chosen),
         "undetermined": {axis: _listed(view.undetermined(axis)) for axis in ("row", "column")},
         "summary": str(restoration),
         "code": _code(restoration, source),
     }
-
-
-def _verdict(restoration: Any, gain: float | None) -> str:
-    if restoration.kept_limits:
-        return "The test showed no gain over leaving cells at their limit: the limits were kept."
-    if gain is None or gain != gain:
-        return "Clipped cells were restored; how well could not be tested on this table."
-    return (
-        f"In the reclip test, restoring took away {gain:.0%} of the error of leaving cells at "
-        "their limit."
-    )
 
 
 def _listed(names: list[str]) -> dict[str, Any]:
@@ -176,7 +166,8 @@ def _per_column(view: View) -> list[dict[str, Any]]:
 def _code(restoration: Any, source: str | Path | None) -> str:
     """Return what makes this restoration again; limits given beside the file are not known here."""
     file = "table.csv" if source is None else Path(source).name
-    arguments = ["table.intervals", *(f"{k}={v!r}" for k, v in _arguments(restoration).items())]
+    said = restoration.settings.items()
+    arguments = ["table.intervals", *(f"{name}={_plain_code(value)}" for name, value in said)]
     return (
         f"# declip {declip.__version__}\n"
         "import declip\n\n"
@@ -187,11 +178,8 @@ def _code(restoration: Any, source: str | Path | None) -> str:
     )
 
 
-def _arguments(restoration: Any) -> dict[str, Any]:
-    chosen = _flat(restoration.chosen)
-    names = ("method", "n_components", "alpha")
-    found = {name: chosen[name] for name in names if name in chosen and chosen[name] != "auto"}
-    logs = getattr(getattr(restoration, "scaling", None), "log", None)
-    if logs is not None and logs.any():
-        found["log"] = True if logs.all() else [int(j) for j in logs.nonzero()[0]]
-    return found
+def _plain_code(value: Any) -> str:
+    """Return a value as Python writes it, arrays as lists."""
+    if isinstance(value, tuple):
+        return f"({', '.join(map(_plain_code, value))})"
+    return repr(value.tolist() if hasattr(value, "tolist") else value)

@@ -199,7 +199,9 @@ def restored_cells(
 
     limit = face_value(side.lower, side.upper).astype(np.float64)
     value = np.where(stays, limit, in_units(of_values.limit + distance))
+    at_limit = np.where(of_values.sign > 0, *widened)
     near, far = (in_units(end) for end in ends)
+    near = np.where(ends[0] > of_bands.limit, near, at_limit)
     band_low = np.minimum(np.minimum(near, far), value)
     band_high = np.maximum(np.maximum(near, far), value)
     band_low = np.where(sure, band_low, np.maximum(widened[0], low))

@@ -217,7 +217,8 @@ def _half_width(
     """Return how many standard deviations hold a share of the held-out cells.
 
     Of a clipped cell only the least error is known: it is the quantile of Kaplan and Meier or, if
-    the limits hide that, the highest one seen, extended as a normal distribution goes.
+    the limits hide that, the highest one seen, extended as a normal distribution goes; never less
+    than of a normal distribution.
     """
     sizes, known = [], []
     for t, task in enumerate(tasks):
@@ -233,7 +234,8 @@ def _half_width(
     if len(within) == 0:
         return _normal_half_width(coverage)
     last = within[-1]
-    return float(_normal_half_width(coverage) * size[last] / _normal_half_width(below[last]))
+    widened = size[last] / _normal_half_width(below[last])
+    return _normal_half_width(coverage) * max(float(widened), 1.0)
 
 
 def _normal_half_width(share: float) -> float:

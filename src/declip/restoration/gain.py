@@ -14,16 +14,17 @@ _RANGE = 1.645  # standard deviations on either side: nine in ten
 _DRAWS = 200
 
 
-def expected_gain(cells: CensoredCells) -> tuple[float, tuple[float, float]]:
+def expected_gain(cells: CensoredCells, tested: bool = True) -> tuple[float, tuple[float, float]]:
     """Return the share of the error that restoring is expected to take away, and its range.
 
     Under the predictive distribution of a clipped cell the expected squared error of its restored
     value, and that of its limit, are known; the gain is one minus the root of the ratio of their
     means. The range counts the columns that there happen to be, and how far expected gains were
-    from true ones on tables with a known truth. NaN if no cell lies beyond a limit.
+    from true ones on tables with a known truth. NaN if no cell lies beyond a limit, or if nothing
+    could be ``tested``.
     """
     restored, left = cells.expected_squares
-    if left.size == 0 or not left.sum() > 0:
+    if not tested or left.size == 0 or not left.sum() > 0:
         return np.nan, (np.nan, np.nan)
     gain = _gain(restored.sum(), left.sum())
     cols = cells.columns

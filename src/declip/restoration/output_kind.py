@@ -31,11 +31,14 @@ class OutputKind:
         Its rows and columns.
     dense : bool
         Whether all cells are given back, or the stored ones alone.
+    dtype : dtype
+        Of numbers.
     """
 
     X: Any
     shape: tuple[int, int]
     dense: bool
+    dtype: np.dtype
 
     @classmethod
     def of(cls, X: Any, intervals: Intervals) -> OutputKind:
@@ -44,7 +47,7 @@ class OutputKind:
         dense = not (sparse.issparse(X) or large)
         if dense:
             check_memory((4, *intervals.shape), np.float64, "restore", _FEWER)
-        return cls(X, intervals.shape, dense)
+        return cls(X, intervals.shape, dense, intervals.dtype)
 
     def missing(self, intervals: Intervals) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
         """Return the cells that are to be filled: all missing ones, or those stored as NaN."""
@@ -63,9 +66,10 @@ class OutputKind:
     def numbers(self, rows: NDArray, cols: NDArray, values: NDArray) -> Any:
         """Return a table of numbers."""
         if self.dense:
-            table = np.full(self.shape, np.nan)
+            table = np.full(self.shape, np.nan, self.dtype)
             table[rows, cols] = values
             return self._labelled(table)
+        values = values.astype(self.dtype, copy=False)
         kind = sparse.coo_matrix if isinstance(self.X, sparse.spmatrix) else sparse.coo_array
         wanted = getattr(self.X, "format", "csr")
         stored = kind((values, (rows, cols)), shape=self.shape).tocsr()

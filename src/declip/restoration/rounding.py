@@ -16,6 +16,7 @@ _FEWEST = 2  # steps without which none is told, unless
 _SHARED = 10  # so many cells share a value
 _SAME = 1e-6  # of the range of a column: closer values are equal
 _COARSE = 0.25  # of the standard deviation of a column: finer steps do not matter
+_TIED = 0.5  # different values for each exact cell, at most, of a column that is rounded
 _RARE = 0.05  # of the cells with the commonest value: fewer are strays between the steps
 
 
@@ -40,13 +41,16 @@ class RoundingGrid:
         return cls(np.zeros((2, 1)))
 
     def coarse(self, intervals: Intervals) -> RoundingGrid:
-        """Return the steps that are wide beside the spread of the exact cells of their column."""
+        """Return the steps that are wide beside the spread of their column, and have many ties."""
         side, n = intervals.by_row, self.sizes.shape[1]
         group = side.exact_idx % n
         count = np.maximum(np.bincount(group, minlength=n), 1)
         mean = np.bincount(group, side.value, n) / count
         spread = np.sqrt(np.bincount(group, (side.value - mean[group]) ** 2, n) / count)
-        return RoundingGrid(np.where(self.sizes >= _COARSE * spread, self.sizes, 0.0))
+        pairs = np.unique(np.stack([group.astype(np.float64), side.value]), axis=1)
+        distinct = np.bincount(pairs[0].astype(np.intp), minlength=n)
+        wide = (self.sizes >= _COARSE * spread) & (distinct <= _TIED * count)
+        return RoundingGrid(np.where(wide, self.sizes, 0.0))
 
     @classmethod
     def of(cls, intervals: Intervals, shared: bool = False) -> RoundingGrid:

@@ -179,7 +179,7 @@ def restore(
             filled_cells(missing, pool, settings, choice.half_width, determined),
         )
         block = block.T if settings.by_rows else block
-    gain, gain_range = expected_gain(censored)
+    gain, gain_range = expected_gain(censored, tested=choice.reclip is not None)
     at = block.rows, block.cols
     return Restoration(
         table=output_kind.numbers(*at, block.value),
@@ -299,9 +299,9 @@ def _warnings(
 
 def _rounded(intervals: Intervals, table: Scaled, axis: str) -> Iterator[str]:
     """Say in which columns limits were widened by half a step of a coarse grid."""
-    clipped = np.diff(intervals.by_col.censored_ptr) > 0
-    steps = table.steps.at(np.arange(intervals.shape[1])).max(axis=0)
-    coarse = np.flatnonzero((steps > 0) & clipped)
+    clipped = np.array([_clipped_columns(intervals, bound) for bound in ("lower", "upper")])
+    steps = np.where(clipped, table.steps.at(np.arange(intervals.shape[1])), 0.0).max(axis=0)
+    coarse = np.flatnonzero(steps > 0)
     if coarse.size:
         names = name_some(axis, coarse, intervals.col_labels)
         step = steps[coarse[0]]
@@ -313,6 +313,13 @@ def _rounded(intervals: Intervals, table: Scaled, axis: str) -> Iterator[str]:
 
 def _is_watched() -> bool:
     return sys.stderr.isatty() and find_spec("rich") is not None
+
+
+def _clipped_columns(intervals: Intervals, bound: str) -> NDArray[np.bool_]:
+    """Tell which columns have cells at a floor (no lower bound) or a ceiling (no upper one)."""
+    side = intervals.by_row
+    cols = side.censored_idx[np.isinf(getattr(side, bound))]
+    return np.bincount(cols, minlength=intervals.shape[1]) > 0
 
 
 @contextmanager
