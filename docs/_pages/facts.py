@@ -38,8 +38,8 @@ def facts() -> dict[str, str]:
 
 def _restored(rows: list[dict[str, Any]]) -> dict[str, str]:
     """Return what `restore` gained on complete tables that were clipped."""
-    chosen = [method for row in rows for method in row["methods"]]
-    left = [row["restore"] / row["left at the limit"] for row in rows]
+    left = [row["errors"]["restore"] / row["errors"]["left at the limit"] for row in rows]
+    chosen = [max(row["weights"], key=row["weights"].get) for row in rows]
     held = [row["cover"] for row in rows]
     return {
         "bayes_chosen": f"{chosen.count('bayes')} of {len(chosen)}",

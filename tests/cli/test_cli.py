@@ -197,7 +197,7 @@ def test_version_is_that_of_the_package(capsys, asked):
 @pytest.mark.parametrize("kind", [Reading, Restoring])
 def test_every_option_reaches_the_call_that_it_is_for(kind):
     call = {Reading: declip.read_table, Restoring: declip.restore}[kind]
-    names = {"rank": "n_components"}
+    names = {"rank": "n_components", "seed": "random_state"}
     taken = inspect.signature(call).parameters
     assert {names.get(f.name, f.name) for f in fields(kind)} <= taken.keys()
 

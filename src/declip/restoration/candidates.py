@@ -159,12 +159,14 @@ def untuned(method: str, intervals: Intervals, settings: Settings) -> Any:
     seed, n_jobs = settings.random_state, settings.n_jobs
     if method in ("bayes", "bayes+rows", "normal"):
         sweeps = int(settings.work * np.clip(_CELL_SWEEPS // max(len(intervals), 1), *_SWEEPS))
-        drawn = {"n_samples": sweeps - sweeps // 3, "burn_in": sweeps // 3, "random_state": seed}
+        burn_in = sweeps // 3
+        drawn: dict[str, Any] = {"n_samples": sweeps - burn_in, "burn_in": burn_in}
+        drawn["random_state"] = seed
         if method == "normal":
             return CensoredNormal(**drawn)
         rank = "auto" if settings.n_components is None else settings.n_components
         noise = "row+column" if method == "bayes+rows" else "auto"
-        return BayesCMC(rank, chains=1, noise=noise, n_jobs=n_jobs, **drawn)
+        return BayesCMC(rank, chains=1, noise=noise, max_kept=_DRAWS[1], n_jobs=n_jobs, **drawn)
     if method == "column":
         return ColumnTobit(shared=settings.shared)
     if method == "trace":

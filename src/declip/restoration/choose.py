@@ -101,23 +101,34 @@ def choose(
     methods = methods_to_weigh(intervals, settings)
     candidates: list[Candidate] = []
     evidence: list[list[Evidence]] = []
+    left_out: list[str] = []
     for number, method in enumerate(methods):
-        if candidates and settings.time_limit and monotonic() - began > settings.time_limit:
+        if candidates and _is_over(settings.time_limit, began):
+            left_out = methods[number:]
             break
         share = 0.9 * number / len(methods)
         tick(f"{method}: tuning", share)
         found = _tuned(method, table.cells, settings)
-        seen = []
-        for n, task in enumerate(tasks):
-            tick(f"{method}: hidden cells", share + 0.9 * n / (len(methods) * len(tasks)))
-            seen.append(task.evidence(found.estimator))
+        try:
+            seen = []
+            for n, task in enumerate(tasks):
+                tick(f"{method}: hidden cells", share + 0.9 * n / (len(methods) * len(tasks)))
+                seen.append(task.evidence(found.estimator))
+        except MemoryError:  # another method may need less
+            if not candidates and method == methods[-1]:
+                raise
+            continue
         candidates.append(found)
         evidence.append(seen)
     choice = _weighed(tasks, candidates, evidence, settings)
-    choice.left_out = methods[len(candidates) :]
+    choice.left_out = left_out
     if any(len(task.cells) for task in tasks):
         choice.reclip = _result(intervals, tasks, choice.members, candidates, evidence)
     return choice
+
+
+def _is_over(time_limit: float | None, began: float) -> bool:
+    return time_limit is not None and monotonic() - began > time_limit
 
 
 def _tuned(method: str, scaled: Intervals, settings: Settings) -> Candidate:
@@ -243,7 +254,7 @@ def _normal_half_width(share: float) -> float:
 
 
 def pooled_moments(
-    parts: Sequence[tuple[NDArray, NDArray]], weights: NDArray
+    parts: Sequence[tuple[NDArray, NDArray]], weights: Sequence[float] | NDArray
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return mean and standard deviation of a weighted mixture of methods' components."""
     weights = np.asarray(weights) / np.sum(weights)

@@ -97,13 +97,11 @@ class CensoredMixture:
 
     @classmethod
     def pooled(
-        cls, members: Sequence[CensoredMixture], weights: Sequence[float]
+        cls, members: Sequence[CensoredMixture], weights: Sequence[float] | NDArray
     ) -> CensoredMixture:
         """Return the weighted mixture of distributions of the same cells."""
-        shape = members[0].limit.shape
         shrinkage = [np.broadcast_to(m.log_shrinkage, m.centre.shape) for m in members]
         weight = [w * m.weight for m, w in zip(members, weights, strict=True)]
-        assert all(m.limit.shape == shape for m in members)
         return replace(
             members[0],
             weight=np.concatenate(weight),

@@ -172,7 +172,8 @@ def restore(
         determined = Determined.of(work)
         kept = kept_columns(choice.reclip, work.shape[1])
         censored = restored_cells(work, pool, settings, kept, determined)
-        missing = output_kind.missing(intervals)[:: -1 if settings.by_rows else 1]
+        rows, cols = output_kind.missing(intervals)
+        missing = (cols, rows) if settings.by_rows else (rows, cols)
         block = CellBlock.joined(
             CellBlock.exact(work),
             censored.block,
@@ -216,9 +217,9 @@ def _on_the_grid(seen: Intervals, ceiling: Any, floor: Any) -> tuple[Any, Any]:
     if values.size == 0:
         return ceiling, floor
     low, high = 0.5 * RoundingGrid.of(seen, shared=True).sizes[:, 0]
-    if np.isscalar(ceiling) and high > 0 and np.isclose(values.max() - high, float(ceiling)):
+    if np.isscalar(ceiling) and high > 0 and np.isclose(values.max() - high, ceiling):
         ceiling = values.max()
-    if np.isscalar(floor) and low > 0 and np.isclose(values.min() + low, float(floor)):
+    if np.isscalar(floor) and low > 0 and np.isclose(values.min() + low, floor):
         floor = values.min()
     return ceiling, floor
 
