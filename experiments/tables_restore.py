@@ -197,8 +197,9 @@ def _words(s: dict[str, Any]) -> str:
         f"10 % worse in {s['10_percent_worse']:.0%}; bias {s['bias']:+.3f}. The 90 % bands hold "
         f"{s['cover']:.3f} in the mean ({s['cover_86_94']:.0%} of cases within .86 to .94, "
         f"{s['cover_below_80']:.0%} below .80, least {s['cover_least']:.2f}), those of filled "
-        f"cells {s['cover_filled']:.3f}. Gain said {s['said']:.2f}, true {s['true']:.2f}, correlation "
-        f"{s['correlation']:.2f}; its range holds the true one in {s['in_range']:.0%}. Missing "
+        f"cells {s['cover_filled']:.3f}. Gain said {s['said']:.2f}, true {s['true']:.2f} "
+        f"(correlation {s['correlation']:.2f}); its range holds the true one in "
+        f"{s['in_range']:.0%}. Missing "
         f"cells: {s['filled_against_bayes']:.3f} of the error of BayesCMC.\n"
     )
 
