@@ -37,7 +37,7 @@ _CELL_SWEEPS = 6_000_000  # cells times sweeps
 _MOST_COVARIANCES = 100  # columns up to which a full covariance is tried
 _MOST_KEPT = 2_000_000  # cells of a table up to which a full covariance is tried
 _DRAWS = (8, 32)  # components of a mixture: fewer for many cells
-_CELL_DRAWS = 1_000_000  # cells times components
+_CELL_DRAWS = 300_000  # cells times components
 _NUMBERS_KEPT = 20_000_000  # by a full covariance
 
 
@@ -104,18 +104,22 @@ class CensoredNormal(BaseEstimator):
         mean, sd = self.components(rows, cols)
         return mean.mean(axis=0), np.sqrt(mean.var(axis=0) + (sd**2).mean(axis=0))
 
-    def components(self, rows: NDArray, cols: NDArray) -> tuple[NDArray, NDArray]:
-        """Return mean and standard deviation by each draw, of shape (n_draws, n_cells)."""
+    def components(
+        self, rows: NDArray, cols: NDArray, most: int = _DRAWS[1]
+    ) -> tuple[NDArray, NDArray]:
+        """Return mean and standard deviation by some draws, of shape (n_draws, n_cells)."""
         draws = self.draws_
-        return draws.mean[:, rows, cols].astype(np.float64), draws.sd[:, cols]
+        some = slice(None, None, -(-len(draws.sd) // most))
+        return draws.mean[some, rows, cols].astype(np.float64), draws.sd[some][:, cols]
 
 
 def components(estimator: Any, rows: NDArray, cols: NDArray) -> tuple[NDArray, NDArray]:
     """Return the normal components by which a fitted method predicts cells, (K, n_cells) each."""
+    most = _draws(len(rows), _CELL_DRAWS)
     if isinstance(estimator, CensoredNormal):
-        return estimator.components(rows, cols)
+        return estimator.components(rows, cols, most)
     if isinstance(estimator, BayesCMC):
-        return estimator.posterior_.components(rows, cols, _draws(len(rows), _CELL_DRAWS))
+        return estimator.posterior_.components(rows, cols, most)
     mean, sd = estimator.predictive(rows, cols)
     return np.asarray(mean, np.float64)[None], np.asarray(sd, np.float64)[None]
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import pairwise
 
 import numpy as np
@@ -129,7 +130,10 @@ class CensoredMixture:
 
     def shrunk(self, log_shrinkage: NDArray) -> CensoredMixture:
         """Return the distributions with another shrinkage, of shape (n,) or (K, n)."""
-        return replace(self, log_shrinkage=np.atleast_2d(log_shrinkage))
+        made = replace(self, log_shrinkage=np.atleast_2d(log_shrinkage))
+        if np.isposinf(self.far).all():  # then the mass beyond the limit does not depend on it
+            made.__dict__["_log_whole"] = self._log_whole
+        return made
 
     def spread_over(self, nodes: Sequence[tuple[float, float]], sd: NDArray) -> CensoredMixture:
         """Return the mixture over an uncertain log c, by nodes (in ``sd``) and their weights."""
@@ -140,23 +144,23 @@ class CensoredMixture:
 
     def log_survival(self, values: NDArray) -> NDArray[np.float64]:
         """Return the log-probability of lying beyond values, which are times ``sign``."""
-        end = self._stretched(self.far)
-        beyond = _log_mass(self._standard(self._stretched(values)), end_z := self._standard(end))
-        return self._mixed(beyond - _log_mass(self._standard(self.limit), end_z))
+        end = self._standard(self._stretched(self.far))
+        beyond = _log_mass(self._standard(self._stretched(values)), end)
+        return self._mixed(beyond - self._log_whole)
 
     def log_density(self, values: NDArray) -> NDArray[np.float64]:
         """Return the logarithm of the density at values within the interval, times ``sign``."""
-        z, end = self._standard(self._stretched(values)), self._standard(self._stretched(self.far))
+        z = self._standard(self._stretched(values))
         jacobian = np.where(values > self.anchor, self.log_shrinkage, 0.0)
         log_normal = -0.5 * z**2 - np.log(np.sqrt(2 * np.pi) * self.spread) + jacobian
-        return self._mixed(log_normal - _log_mass(self._standard(self.limit), end))
+        return self._mixed(log_normal - self._log_whole)
 
     def moments(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return the mean of the distance from the limit, and that of its square."""
         low, middle, end = (
             self._standard(at) for at in (self.limit, self.anchor, self._stretched(self.far))
         )
-        tail = np.exp(np.minimum(_log_mass(middle, end) - _log_mass(low, end), 0.0))
+        tail = np.exp(np.minimum(_log_mass(middle, end) - self._log_whole, 0.0))
         body_mean, body_square = self._partial(low, middle, self.limit)
         tail_mean, tail_square = self._partial(middle, end, self.anchor)
         shrunk, gap = np.exp(-self.log_shrinkage), self.anchor - self.limit
@@ -189,6 +193,12 @@ class CensoredMixture:
         size = max(1, most // len(self.weight))
         parts = [answer(self.take(slice(i, i + size))) for i in range(0, len(self), size)]
         return np.concatenate(parts, axis=-1) if parts else answer(self)
+
+    @cached_property
+    def _log_whole(self) -> NDArray[np.float64]:
+        """The log-probability that each component gives to the interval."""
+        end = self._standard(self._stretched(self.far))
+        return _log_mass(self._standard(self.limit), end)
 
     def _partial(
         self, a: NDArray, b: NDArray, about: NDArray
