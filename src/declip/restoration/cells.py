@@ -219,9 +219,11 @@ def _bands(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return the near and the far ends of bands, from the limit outwards.
 
-    A cell that lies away from its limit has a band with equal tails instead.
+    A cell that lies away from its limit has a band with equal tails instead, unless its interval
+    ends: at the end of a scale, as at a limit, values may be tied.
     """
     away = mean > _AWAY * np.sqrt(np.maximum(square - mean**2, 0.0))
+    away &= np.isposinf(law.far)
     tail = 0.5 * (1 - coverage)
     near, far = law.limit.copy(), np.empty(len(law))
     one, two = law.take(~away), law.take(away)
