@@ -83,7 +83,7 @@ def test_colours_of_pictures_are_those_of_the_page(page):
 
 
 def test_counts_are_those_of_the_flags(result, page):
-    counts = View(result).counts
+    counts = result.counts
     assert sum(counts.values()) == 720
     for flag, count in counts.items():
         tile = re.search(rf'class="tile {flag}".*?<b>(\d+)</b>', page, re.S)
@@ -155,7 +155,7 @@ def test_a_sparse_restoration_has_a_report():
         sparse.csr_array(seen), ceiling=1.0, method="tobit", n_components=2, progress=False
     )
     view = View(result)
-    assert sum(view.counts.values()) == np.count_nonzero(seen)
+    assert sum(result.counts.values()) == np.count_nonzero(seen)
     column = view.column(0)
     exact = column.flag == "exact"
     np.testing.assert_array_equal(column.value[exact], seen[exact, 0])

@@ -23,7 +23,7 @@ from declip.intervals import Intervals
 from declip.io import TableFile, read_table, write_table
 from declip.options import Restoring
 from declip.persistence import one_line
-from declip.report import View, write_cells, write_report
+from declip.report import write_cells, write_report
 from declip.validation import free_memory
 
 __all__ = ["OUTPUTS", "run"]
@@ -99,7 +99,7 @@ def _restored(table: TableFile, task: Mapping[str, Any], send: Any) -> dict[str,
     write_cells(result, paths["flags"], overwrite=True)
     write_report(result, paths["report"], source=task["name"], overwrite=True)
     return {
-        "flags": View(result).counts,
+        "flags": result.counts,
         "kept_limits": bool(result.kept_limits),
         "notes": list(dict.fromkeys(one_line(str(warning.message)) for warning in caught)),
     }

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import datetime
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-import declip
 from declip.io import new_file
 from declip.report.figures import draw_columns, draw_histograms, draw_map, draw_reclip
 from declip.report.view import View
-from declip.restoration.page import verdict
 
 __all__ = ["notebook_html", "render", "write_report"]
 
@@ -113,13 +112,13 @@ def _facts(view: View, source: str | Path | None) -> dict[str, Any]:
     return {
         "source": None if source is None else Path(source).name,
         "made": datetime.datetime.now().astimezone().strftime("%Y-%m-%d %H:%M"),
-        "version": declip.__version__,
+        "version": version("declip"),
         "shape": view.shape,
-        "counts": view.counts,
-        "shares": {flag: count / total for flag, count in view.counts.items()},
+        "counts": restoration.counts,
+        "shares": {flag: count / total for flag, count in restoration.counts.items()},
         "kept_limits": bool(restoration.kept_limits),
         "gain": gain if gain == gain else None,
-        "verdict": verdict(restoration),
+        "verdict": restoration.verdict,
         "warnings": [str(warning) for warning in restoration.warnings],
         "chosen": _flat(restoration.chosen),
         "undetermined": {axis: _listed(view.undetermined(axis)) for axis in ("row", "column")},
@@ -169,7 +168,7 @@ def _code(restoration: Any, source: str | Path | None) -> str:
     said = restoration.settings.items()
     arguments = ["table.intervals", *(f"{name}={_plain_code(value)}" for name, value in said)]
     return (
-        f"# declip {declip.__version__}\n"
+        f"# declip {version('declip')}\n"
         "import declip\n\n"
         f"table = declip.read_table({file!r})  # and the limits, if they are not in its cells\n"
         f"result = declip.restore({', '.join(arguments)})\n"

@@ -12,7 +12,6 @@ from scipy import sparse
 
 from declip.intervals import Intervals, face_value
 from declip.io.frames import values_and_labels
-from declip.restoration.cells import FLAGS
 
 __all__ = ["Column", "View"]
 
@@ -74,13 +73,6 @@ class View:
     def shape(self) -> tuple[int, int]:
         """Rows and columns."""
         return self.cells.shape
-
-    @cached_property
-    def counts(self) -> dict[str, int]:
-        """Number of cells with each flag."""
-        found, numbers = np.unique(np.asarray(self.flags).astype(str), return_counts=True)
-        by_flag = dict(zip(found.tolist(), numbers.tolist(), strict=True))
-        return {flag: by_flag.get(flag, 0) for flag in FLAGS}
 
     @cached_property
     def clipped_by_column(self) -> NDArray:

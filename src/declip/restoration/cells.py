@@ -23,6 +23,7 @@ FLAGS = ("exact", "restored", "filled", "undetermined")
 _EVIDENCE = 30  # judged cells from which a column is decided upon alone
 # Gauss-Hermite nodes of the uncertain shrinkage, and their weights
 _NODES = ((-np.sqrt(3), 1 / 6), (0.0, 2 / 3), (np.sqrt(3), 1 / 6))
+_NEARLY_ALL = 0.75  # of an interval that ends: a band of so much of it takes in its end
 _AWAY = 1.8  # standard deviations from its limit from which a cell has a band with two ends
 
 
@@ -230,7 +231,8 @@ def _bands(
     far[~away] = one.in_blocks(lambda part: part.quantile(1 - coverage))
     far[away] = two.in_blocks(lambda part: part.quantile(tail))
     near[away] = two.in_blocks(lambda part: part.quantile(1 - tail))
-    return near, far
+    tied = far - law.limit > _NEARLY_ALL * (law.far - law.limit)
+    return near, np.where(tied, law.far, far)
 
 
 def filled_cells(

@@ -13,7 +13,7 @@ from declip import persistence
 from declip.extras import MissingExtra
 from declip.intervals import Intervals
 from declip.reclip import ReclipResult
-from declip.restoration.page import page
+from declip.restoration.page import page, verdict
 from declip.scaling import Scaling
 from declip.validation import check_cells
 
@@ -112,6 +112,11 @@ class Restoration:
         """
         at = check_cells(rows, cols, self.intervals.shape)[:: -1 if self.transposed else 1]
         return self.scaling.back(np.asarray(self.estimator.predict(*at), np.float64), at[1])
+
+    @property
+    def verdict(self) -> str:
+        """What can be said of the clipped cells, in a sentence or two: the same everywhere."""
+        return verdict(self)
 
     def report(self, path: str | Path, *, overwrite: bool = False) -> Path:
         """Write one self-contained HTML page with pictures: what was done, and how far to trust it.
