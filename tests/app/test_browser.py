@@ -8,9 +8,8 @@ import time
 import numpy as np
 import pandas as pd
 import pytest
-from tests.standin import restore as stand_in
 
-from declip import Intervals, read_table, write_table
+from declip import Intervals, read_table, restore, write_table
 from declip.datasets import load_assay
 from declip.report import write_report
 
@@ -69,13 +68,14 @@ def panel(first="analyte_01"):
 @pytest.fixture(scope="module")
 def report(tmp_path_factory):
     path = tmp_path_factory.mktemp("report") / "report.html"
-    return write_report(stand_in(panel(HOSTILE)), path, source=f"{HOSTILE}.csv")
+    restored = restore(panel(HOSTILE), log=True, method="tobit", n_components=1, alpha=0.1)
+    return write_report(restored, path, source=f"{HOSTILE}.csv")
 
 
 def test_the_report_shows_its_sections_and_pictures(tab, report):
     tab.goto(report.as_uri())
     assert tab.locator("section").count() == 5
-    assert tab.locator("figure svg").count() == 3
+    assert tab.locator("figure svg").count() == 4
     for figure in tab.locator("figure svg").all():
         box = figure.bounding_box()
         assert box["width"] > 500
