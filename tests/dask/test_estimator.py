@@ -198,11 +198,11 @@ def test_workers_that_are_all_replaced_change_no_bit(monkeypatch, expected, mome
 
     def began(*args, **how):
         begun.append(len(calls))
-        return minimise_blocks(*args, **how)
+        return fit_blocks(*args, **how)
 
-    minimise_blocks, begun, fails_at = estimator.minimise_blocks, [], 0
+    fit_blocks, begun, fails_at = estimator.fit_blocks, [], 0
     monkeypatch.setattr(OnCluster, "values", counted)
-    monkeypatch.setattr(estimator, "minimise_blocks", began)
+    monkeypatch.setattr(estimator, "fit_blocks", began)
     model.fit(X)
     fails_at = begun[0] + 1 + round(moment * (len(calls) - begun[0] - 1))
     calls.clear()

@@ -75,7 +75,7 @@ def test_certificate_is_that_of_the_estimator():
 
 def test_a_method_without_a_certificate_claims_none():
     _, X = table()
-    found = diagnose(DTrCMC(ceiling=C, floor=L, max_iter=50).fit(X), X)
+    found = diagnose(DTrCMC(ceiling=C, floor=L, max_iter=50, solver="subgradient").fit(X), X)
     assert np.isnan(found.fit.optimality.relative_gap)
     assert "no certificate for this method" in str(found)
 

@@ -8,6 +8,7 @@ from tests.diagnostics import dense
 from declip import FroCMC, Intervals, diagnose
 from declip.diagnostics.residuals import check_residuals
 from declip.diagnostics.uncertainty import measure_uncertainty
+from declip.losses import Tobit
 from declip.lowrank import LowRank
 from declip.solvers import Limits
 
@@ -41,7 +42,7 @@ def test_sd_is_that_of_the_formula(bias):
     model = LowRank(rng.standard_normal((9, 3)), rng.standard_normal((8, 3)), 0.5, bias)
     ridge = np.array([0.3, 0.3, 0.8])
     table = Intervals.from_table(np.where(mask, 1.0, np.nan))
-    found = measure_uncertainty(table, model, ridge, scale=2.0)
+    found = measure_uncertainty(table, model, ridge, Tobit(2.0))
     rows, cols = np.indices(mask.shape)
     P, Q = model.A.copy(), model.B.copy()
     if bias:

@@ -139,7 +139,8 @@ def _optimality(
     estimator: CompletionEstimator[Any, Any], treated: Intervals, threads: int
 ) -> Optimality:
     converged = bool(estimator.converged_)
-    if hasattr(estimator, "primal_residual_"):  # ExactCMC brackets the optimum itself
+    # ExactCMC brackets the optimum itself; the gap of DTrCMC is that of its stationary points
+    if hasattr(estimator, "primal_residual_") or hasattr(estimator, "alpha_clipped"):
         gap = estimator.gap_ / max(estimator.objective_, np.finfo(np.float64).tiny)
         return Optimality(float(gap), np.nan, converged)
     if not hasattr(estimator, "gap_"):

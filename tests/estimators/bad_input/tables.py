@@ -18,7 +18,7 @@ ESTIMATORS = [
     TrCMC(ceiling=CEILING, tol=1e-3),
     TrCMC(ceiling=CEILING, tol=1e-3, solver="factored"),
     ExactCMC(ceiling=CEILING, tol=1e-2),
-    DTrCMC(ceiling=CEILING, max_iter=10, tol=1.0),  # counts as settled, and is silent
+    DTrCMC(ceiling=CEILING, max_iter=200, tol=1.0),  # counts as settled, and is silent
 ]
 
 
