@@ -6,6 +6,7 @@ from numpy.testing import assert_array_equal
 from scipy import sparse
 
 from declip import BayesCMC, Intervals, restore
+from declip.reclip import reclip
 
 
 def two_factors(seed, n=200, p=10):
@@ -196,3 +197,25 @@ def test_the_settings_make_the_same_restoration_again():
     cells = Intervals.from_table(seen, ceiling)
     r = restore(cells, method="column", coverage=0.8, between=(-50, 50), random_state=4)
     assert_array_equal(restore(cells, **r.settings).upper, r.upper)
+
+
+def test_a_wide_gap_between_limits_is_tested_by_exchanging_them():
+    rng = np.random.default_rng(0)
+    table = rng.normal(size=(300, 2))
+    ceiling = np.where(rng.random((300, 1)) < 0.5, -0.5, 1.0) * np.ones(2)
+    cells = Intervals.from_table(np.minimum(table, ceiling), ceiling)
+    shown = reclip(cells, 0.1, floors=False, ceilings=True, exchanged=0.5, seed=1)
+    inner = shown.limit == -0.5  # exact cells that got the limit of another row
+    assert inner.sum() > 20
+    assert not shown.censored[inner].any()
+    assert (shown.value[inner] >= -0.5).all()
+
+
+def test_rows_and_columns_change_places_where_rows_have_the_units():
+    _, seen, stock = sales(3)
+    one = restore(seen, stock, method="bayes")
+    other = restore(seen.T, stock.T, method="bayes", scale="columns")
+    assert one.transposed
+    assert_array_equal(one.table, other.table.T)
+    rows, cols = np.nonzero(seen >= stock)
+    assert_array_equal(one.predict(rows[:5], cols[:5]), other.predict(cols[:5], rows[:5]))
