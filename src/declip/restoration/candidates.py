@@ -16,7 +16,16 @@ from declip.restoration.settings import Settings
 from declip.solvers.gibbs.covariance import ConditionalDraws, sample_normal
 from declip.solvers.gibbs.units import Units
 
-__all__ = ["METHODS", "Candidate", "CensoredNormal", "ColumnTobit", "components", "grid", "untuned"]
+__all__ = [
+    "METHODS",
+    "Candidate",
+    "CensoredNormal",
+    "ColumnTobit",
+    "components",
+    "grid",
+    "methods_to_weigh",
+    "untuned",
+]
 
 METHODS = {
     "bayes": "Bayesian factor model (BayesCMC)",

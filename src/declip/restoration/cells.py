@@ -17,7 +17,16 @@ from declip.restoration.predictive import CensoredMixture
 from declip.restoration.settings import Settings
 from declip.restoration.tasks import Scaled
 
-__all__ = ["FLAGS", "CellBlock", "Determined", "Pool", "kept_columns"]
+__all__ = [
+    "FLAGS",
+    "CellBlock",
+    "CensoredCells",
+    "Determined",
+    "Pool",
+    "filled_cells",
+    "kept_columns",
+    "restored_cells",
+]
 
 FLAGS = ("exact", "restored", "filled", "undetermined")
 _EVIDENCE = 30  # judged cells from which a column is decided upon alone

@@ -23,7 +23,7 @@ from declip.restoration.shrinkage import TailShrinkage
 from declip.restoration.tasks import Evidence, Scaled, Task, tasks_of
 from declip.scaling import Scaling
 
-__all__ = ["Choice", "Member", "choose"]
+__all__ = ["Choice", "Member", "choose", "pooled_moments"]
 
 _TUNED_ON = 1000  # held-out cells, over all splits
 _PATIENCE = 2  # larger ranks that may be worse before no more are tried
