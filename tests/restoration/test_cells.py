@@ -5,7 +5,7 @@ from numpy.testing import assert_array_equal
 
 from declip import Intervals
 from declip.reclip import LEFT, RESTORED, ReclipResult, Trial, reclip
-from declip.restoration.cells import Determined, kept_columns
+from declip.restoration.determined import Determined, kept_columns
 
 X = np.random.default_rng(0).normal(size=(400, 3))
 

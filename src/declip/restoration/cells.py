@@ -2,36 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from declip.intervals import Intervals, face_value
-from declip.reclip import LEFT, RESTORED, ReclipResult
-from declip.restoration.candidates import components
-from declip.restoration.choose import Member, pooled_moments
+from declip.restoration.model import RestorationModel
 from declip.restoration.predictive import CensoredMixture
-from declip.restoration.settings import Settings
-from declip.restoration.tasks import Scaled
 
-__all__ = [
-    "FLAGS",
-    "CellBlock",
-    "CensoredCells",
-    "Determined",
-    "Pool",
-    "filled_cells",
-    "kept_columns",
-    "restored_cells",
-]
+__all__ = ["FLAGS", "CellBlock", "CensoredCells", "filled_cells", "restored_cells"]
 
 FLAGS = ("exact", "restored", "filled", "undetermined")
-_EVIDENCE = 30  # judged cells from which a column is decided upon alone
-# Gauss-Hermite nodes of the uncertain shrinkage, and their weights
-_NODES = ((-np.sqrt(3), 1 / 6), (0.0, 2 / 3), (np.sqrt(3), 1 / 6))
 _NEARLY_ALL = 0.75  # of an interval that ends: a band of so much of it takes in its end
 _AWAY = 1.8  # standard deviations from its limit from which a cell has a band with two ends
 
@@ -74,90 +56,6 @@ class CellBlock:
 
 
 @dataclass(frozen=True, eq=False)
-class Determined:
-    """Which rows and columns the data determine.
-
-    A row needs an observed cell, of which a limit will do; a column needs exact cells of two
-    different values, since nothing else says how far it spreads.
-    """
-
-    rows: NDArray[np.bool_]
-    cols: NDArray[np.bool_]
-
-    @classmethod
-    def of(cls, intervals: Intervals) -> Determined:
-        """Look at the exact cells."""
-        side, n_cols = intervals.by_row, intervals.shape[1]
-        low, high = np.full(n_cols, np.inf), np.full(n_cols, -np.inf)
-        np.minimum.at(low, side.exact_idx, side.value)
-        np.maximum.at(high, side.exact_idx, side.value)
-        return cls(np.diff(side.exact_ptr) + np.diff(side.censored_ptr) > 0, low < high)
-
-    def at(self, rows: NDArray, cols: NDArray) -> NDArray[np.bool_]:
-        """Tell which cells are in determined rows and columns."""
-        return self.rows[rows] & self.cols[cols]
-
-
-def kept_columns(reclip: ReclipResult | None, n_cols: int) -> NDArray[np.bool_]:
-    """Tell in which columns the limits stay: where restoring shows no gain over leaving them.
-
-    A column with 30 judged cells or more decides for itself, the others go with the table.
-    """
-    if reclip is None or not reclip.gain > 0:
-        return np.ones(n_cols, bool)
-    cols = np.concatenate([t.cells.cols for t in reclip.trials])
-    known = np.concatenate([~t.cells.censored for t in reclip.trials])
-    gains = reclip.errors(LEFT) ** 2 - reclip.errors(RESTORED) ** 2
-    enough = np.bincount(cols[known], minlength=n_cols) >= _EVIDENCE
-    return enough & (np.bincount(cols, gains, n_cols) <= 0)
-
-
-@dataclass(frozen=True, eq=False)
-class Pool:
-    """The fitted methods that count, and the table in standard units.
-
-    Attributes
-    ----------
-    members : sequence of Member
-        What counts, and by how much.
-    estimators : sequence of estimator
-        The same, fitted.
-    table : Scaled
-        The table that they were fitted to.
-    """
-
-    members: Sequence[Member]
-    estimators: Sequence[Any]
-    table: Scaled
-
-    def predictive(
-        self, rows: NDArray, cols: NDArray, *, beyond: bool = False
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return mean and standard deviation of cells in standard units, whatever is seen of them.
-
-        Weighted as for missing cells, or as for what lies ``beyond`` limits.
-        """
-        weights = [m.weight if beyond else m.fill_weight for m in self.members]
-        return pooled_moments([components(e, rows, cols) for e in self.estimators], weights)
-
-    def censored(self, rows: NDArray, cols: NDArray) -> tuple[CensoredMixture, CensoredMixture]:
-        """Return the distributions of the censored cells, for their values and for their bands."""
-        side = self.table.cells.by_row
-        ends = side.lower, side.upper
-        of_values, of_bands = [], []
-        for member, estimator in zip(self.members, self.estimators, strict=True):
-            mixture = self.table.mixture(estimator, rows, cols, ends)
-            n_groups = len(member.shrinkage.mean) // 2
-            group = (mixture.sign > 0) * n_groups + (cols if n_groups > 1 else 0)
-            mean, sd = member.shrinkage.mean[group], member.shrinkage.sd[group]
-            of_values.append(member.shrinkage.for_values(mixture, group))
-            of_bands.append(mixture.shrunk(mean).spread_over(_NODES, sd))
-        weights = np.array([m.weight for m in self.members])
-        weights /= weights.sum()
-        return CensoredMixture.pooled(of_values, weights), CensoredMixture.pooled(of_bands, weights)
-
-
-@dataclass(frozen=True, eq=False)
 class CensoredCells:
     """The censored cells of a table restored.
 
@@ -176,32 +74,25 @@ class CensoredCells:
     expected_squares: NDArray[np.float64]
 
 
-def restored_cells(
-    intervals: Intervals,
-    pool: Pool,
-    settings: Settings,
-    kept: NDArray[np.bool_],
-    determined: Determined,
-) -> CensoredCells:
+def restored_cells(intervals: Intervals, model: RestorationModel) -> CensoredCells:
     """Return the censored cells: their expected values within the interval, or the limit itself."""
-    side, scaling = intervals.by_row, pool.table.scaling
+    side, scaled, scaling = intervals.by_row, model.table.cells.by_row, model.table.scaling
     rows, cols = side.censored_rows(), side.censored_idx
     if len(rows) == 0:
         none = np.zeros(0)
         block = CellBlock(rows, cols, none, none, none, np.zeros(0, "<U12"))
         return CensoredCells(block, cols, np.zeros((2, 0)))
-    low, high = settings.bounds.at(cols)
-    between = scaling.forward(low, cols), scaling.forward(high, cols)
-    of_values, of_bands = (law.within(*between) for law in pool.censored(rows, cols))
+    low, high = model.settings.bounds.at(cols)
+    of_values, of_bands = model.censored(rows, cols, (scaled.lower, scaled.upper))
     distance = of_values.in_blocks(lambda law: law.moments()[0])
     mean, square = of_bands.in_blocks(lambda law: np.array(law.moments()))
-    widened = pool.table.steps.inside(
+    widened = model.table.steps.inside(
         side.lower.astype(np.float64), side.upper.astype(np.float64), cols
     )
     ranged = np.isfinite(side.lower) & np.isfinite(side.upper)  # needs no looking beyond
-    sure = ranged | determined.at(rows, cols) if settings.fill == "determined" else ranged | True
-    stays = ~sure | (~ranged & kept[cols])
-    ends = _bands(of_bands, mean, square, settings.coverage)
+    sure = ranged | model.is_told(rows, cols)
+    stays = ~sure | (~ranged & model.kept[cols])
+    ends = _bands(of_bands, mean, square, model.settings.coverage)
 
     def in_units(z: NDArray) -> NDArray:
         values = scaling.back(of_values.sign * z, cols)
@@ -244,24 +135,16 @@ def _bands(
     return near, np.where(tied, law.far, far)
 
 
-def filled_cells(
-    at: tuple[NDArray, NDArray],
-    pool: Pool,
-    settings: Settings,
-    half_width: float,
-    determined: Determined,
-) -> CellBlock:
+def filled_cells(at: tuple[NDArray, NDArray], model: RestorationModel) -> CellBlock:
     """Return missing cells: predicted, or left empty if the data do not determine them."""
     rows, cols = at
-    scaling = pool.table.scaling
-    known = determined.at(rows, cols)
-    filled = known if settings.fill == "determined" else np.ones(len(rows), bool)
+    known, filled = model.determined.at(rows, cols), model.is_told(rows, cols)
     centre, spread = np.full(len(rows), np.nan), np.full(len(rows), np.nan)
     if filled.any():
-        centre[filled], spread[filled] = pool.predictive(rows[filled], cols[filled])
+        centre[filled], spread[filled] = model.predictive(rows[filled], cols[filled])
     low, value, high = (
-        settings.bounds.clip(scaling.back(centre + step * spread, cols), cols)
-        for step in (-half_width, 0.0, half_width)
+        model.settings.bounds.clip(model.table.scaling.back(centre + step * spread, cols), cols)
+        for step in (-model.half_width, 0.0, model.half_width)
     )
     flag = np.where(known, "filled", "undetermined").astype("<U12")
     return CellBlock(rows, cols, value, low, high, flag)

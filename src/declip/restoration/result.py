@@ -13,6 +13,7 @@ from declip import persistence
 from declip.extras import MissingExtra
 from declip.intervals import Intervals
 from declip.reclip import ReclipResult
+from declip.restoration.model import RestorationModel
 from declip.restoration.page import page, verdict
 from declip.scaling import Scaling
 from declip.validation import check_cells
@@ -69,6 +70,8 @@ class Restoration:
         The arguments of `restore` that differ from its defaults.
     transposed : bool
         Whether estimator and scaling are those of the transposed table (``scale="rows"``).
+    model : RestorationModel or None
+        All methods that count, fitted; None if it was saved by declip 0.1.0.
 
     Examples
     --------
@@ -101,6 +104,7 @@ class Restoration:
     expected_gain_range: tuple[float, float] = (np.nan, np.nan)
     settings: dict[str, Any] = field(default_factory=dict)
     transposed: bool = False
+    model: RestorationModel | None = None
 
     def predict(self, rows: ArrayLike, cols: ArrayLike) -> NDArray[np.float64]:
         """Return what the chosen method expects of single cells, whatever was seen of them.

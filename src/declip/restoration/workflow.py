@@ -10,35 +10,27 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import clone
 from threadpoolctl import threadpool_limits
 
 from declip.detect import detect_limits
 from declip.extras import needs
 from declip.intervals import Intervals, as_intervals
 from declip.restoration.bounds import Bounds
-from declip.restoration.candidates import METHODS, Candidate
-from declip.restoration.cells import (
-    CellBlock,
-    Determined,
-    Pool,
-    filled_cells,
-    kept_columns,
-    restored_cells,
-)
+from declip.restoration.candidates import METHODS
+from declip.restoration.cells import CellBlock, filled_cells, restored_cells
 from declip.restoration.choose import Choice, choose
+from declip.restoration.determined import Determined
 from declip.restoration.gain import expected_gain
+from declip.restoration.model import RestorationModel
 from declip.restoration.output_kind import OutputKind
 from declip.restoration.result import Restoration
 from declip.restoration.rounding import RoundingGrid
 from declip.restoration.settings import Settings
-from declip.restoration.tasks import Scaled, fitted
+from declip.restoration.tasks import Scaled
 from declip.scaling import SCALES, scaled_by_rows
 from declip.validation import check_choice, check_rank, check_some_exact, name_some
 
 __all__ = ["restore"]
-
-_FINAL = {"max_iter": 300, "tol": 1e-6}  # the fits that only compare end earlier
 
 
 def restore(
@@ -140,15 +132,11 @@ def restore(
     if n_components is not None:
         check_rank(n_components, intervals.shape)
     output_kind = OutputKind.of(X, intervals)
-    if scale == "auto":
-        plain = isinstance(log, bool) and (between is None or all(map(_is_plain, between)))
-        scale = "table" if not output_kind.dense else "columns"
-        scale = "rows" if plain and output_kind.dense and scaled_by_rows(intervals) else scale
     settings = Settings(
         method=method,
         n_components=n_components,
         alpha=alpha,
-        scale=scale,
+        scale=_scale_of(intervals, output_kind, log, between) if scale == "auto" else scale,
         log=log,
         between=between,
         rounding=rounding,
@@ -161,25 +149,28 @@ def restore(
         n_jobs=n_jobs,
         bounds=Bounds.of(between, intervals),
     )
-    work = intervals.T if settings.by_rows else intervals
     # BLAS at one thread: sums that no number of threads changes
     with _progress(progress) as tick, threadpool_limits(limits=1, user_api="blas"):
-        table = Scaled.of(work, settings)
-        choice = choose(work, table, settings, tick)
-        tick("the final fit", 0.9)
-        final = [fitted(_final(m.candidate), table.cells) for m in choice.members]
-        pool = Pool(choice.members, final, table)
-        determined = Determined.of(work)
-        kept = kept_columns(choice.reclip, work.shape[1])
-        censored = restored_cells(work, pool, settings, kept, determined)
-        rows, cols = output_kind.missing(intervals)
-        missing = (cols, rows) if settings.by_rows else (rows, cols)
-        block = CellBlock.joined(
-            CellBlock.exact(work),
-            censored.block,
-            filled_cells(missing, pool, settings, choice.half_width, determined),
-        )
-        block = block.T if settings.by_rows else block
+        return _restored(intervals, settings, output_kind, tick)
+
+
+def _restored(
+    intervals: Intervals,
+    settings: Settings,
+    output_kind: OutputKind,
+    tick: Callable[[str, float], None],
+) -> Restoration:
+    """Choose methods, fit them to the whole table, and give every cell its value."""
+    work = intervals.T if settings.by_rows else intervals
+    table = Scaled.of(work, settings)
+    choice = choose(work, table, settings, tick)
+    tick("the final fit", 0.9)
+    model = RestorationModel.of(table, choice, settings, Determined.of(work))
+    censored = restored_cells(work, model)
+    rows, cols = output_kind.missing(intervals)
+    filled = filled_cells((cols, rows) if settings.by_rows else (rows, cols), model)
+    block = CellBlock.joined(CellBlock.exact(work), censored.block, filled)
+    block = block.T if settings.by_rows else block
     gain, gain_range = expected_gain(censored, tested=choice.reclip is not None)
     at = block.rows, block.cols
     return Restoration(
@@ -188,20 +179,29 @@ def restore(
         lower=output_kind.numbers(*at, block.lower),
         upper=output_kind.numbers(*at, block.upper),
         intervals=intervals,
-        estimator=final[0],
+        estimator=model.methods[0].estimator,
         scaling=table.scaling,
         reclip=choice.reclip,
         chosen=_chosen(choice, settings),
         candidates=[candidate.as_dict() for candidate in choice.candidates],
-        warnings=list(_warnings(work, choice, kept, determined, settings, table)),
+        warnings=list(_warnings(work, choice, model)),
         kept_limits=intervals.n_censored > 0 and block.counts["restored"] == 0,
-        coverage=coverage,
+        coverage=settings.coverage,
         counts=block.counts,
         expected_gain=gain,
         expected_gain_range=gain_range,
         settings=settings.as_arguments(),
         transposed=settings.by_rows,
+        model=model,
     )
+
+
+def _scale_of(intervals: Intervals, output_kind: OutputKind, log: Any, between: Any) -> str:
+    """Return what has units of its own: the table if sparse, else its rows or its columns."""
+    if not output_kind.dense:
+        return "table"
+    plain = isinstance(log, bool) and (between is None or all(map(_is_plain, between)))
+    return "rows" if plain and scaled_by_rows(intervals) else "columns"
 
 
 def _read(X: Any, ceiling: Any, floor: Any, tol: float, rounding: str) -> Intervals:
@@ -228,14 +228,6 @@ def _is_plain(bound: Any) -> bool:
     return bound is None or np.isscalar(bound)
 
 
-def _final(candidate: Candidate) -> Any:
-    given = candidate.estimator.get_params(deep=False)
-    more = {name: value for name, value in _FINAL.items() if name in given}
-    if "n_samples" in given:
-        more["n_samples"] = 2 * given["n_samples"]
-    return clone(candidate.estimator).set_params(**more)
-
-
 def _chosen(choice: Choice, settings: Settings) -> dict[str, Any]:
     best = choice.members[0].candidate
     total = sum(m.weight for m in choice.members)
@@ -258,14 +250,8 @@ def _chosen(choice: Choice, settings: Settings) -> dict[str, Any]:
     }
 
 
-def _warnings(
-    intervals: Intervals,
-    choice: Choice,
-    kept: NDArray[np.bool_],
-    determined: Determined,
-    settings: Settings,
-    table: Scaled,
-) -> Iterator[str]:
+def _warnings(intervals: Intervals, choice: Choice, model: RestorationModel) -> Iterator[str]:
+    settings, kept, determined = model.settings, model.kept, model.determined
     if intervals.n_censored == 0:
         proposal = detect_limits(intervals)
         if proposal.ceiling is not None or proposal.floor is not None:
@@ -278,7 +264,7 @@ def _warnings(
     names = ("column", "row") if settings.by_rows else ("row", "column")
     if settings.by_rows:
         yield "Rows differ in scale more than columns do: each row has its own units here."
-    yield from _rounded(intervals, table, names[1])
+    yield from _rounded(intervals, model.table, names[1])
     side = intervals.by_row
     clipped = np.isinf(side.lower).any() or np.isinf(side.upper).any()
     if clipped and choice.reclip is None:

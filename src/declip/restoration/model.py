@@ -1,0 +1,162 @@
+"""What a restoration is made by: fitted methods with their weights, and what they say of cells."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
+
+from declip.intervals import Intervals
+from declip.restoration.candidates import Candidate, components
+from declip.restoration.choose import Choice, Member, pooled_moments
+from declip.restoration.determined import Determined, kept_columns
+from declip.restoration.predictive import CensoredMixture
+from declip.restoration.settings import Settings
+from declip.restoration.shrinkage import TailShrinkage
+from declip.restoration.tasks import Scaled, fitted
+
+__all__ = ["FittedMethod", "RestorationModel"]
+
+_FINAL = {"max_iter": 300, "tol": 1e-6}  # the fits that only compare end earlier
+# Gauss-Hermite nodes of the uncertain shrinkage, and their weights
+_NODES = ((-np.sqrt(3), 1 / 6), (0.0, 2 / 3), (np.sqrt(3), 1 / 6))
+
+
+@dataclass(frozen=True, eq=False)
+class FittedMethod:
+    """A method that counts, fitted to the table in standard units.
+
+    Attributes
+    ----------
+    method : str
+        One of `METHODS`.
+    estimator : estimator
+        Fitted.
+    weight, fill_weight : float
+        How much it counts for what lies beyond limits, and for missing cells.
+    shrinkage : TailShrinkage
+        How far it is drawn in beyond the limits.
+    """
+
+    method: str
+    estimator: Any
+    weight: float
+    fill_weight: float
+    shrinkage: TailShrinkage
+
+    @classmethod
+    def of(cls, member: Member, cells: Intervals) -> FittedMethod:
+        """Fit a method to the whole table."""
+        estimator = fitted(_final(member.candidate), cells)
+        weights = float(member.weight), float(member.fill_weight)
+        return cls(member.candidate.method, estimator, *weights, member.shrinkage)
+
+    def group(self, sign: NDArray, cols: NDArray) -> NDArray[np.intp]:
+        """Return the side and column by which cells look up their shrinkage."""
+        n_groups = len(self.shrinkage.mean) // 2
+        return (sign > 0) * n_groups + (cols if n_groups > 1 else 0)
+
+
+@dataclass(frozen=True, eq=False)
+class RestorationModel:
+    """The methods that count, fitted to a table, and all that turns them into values of its cells.
+
+    Of a table that is worked on by rows it is that of the transposed one (``settings.by_rows``).
+
+    Attributes
+    ----------
+    methods : sequence of FittedMethod
+        What counts, by weight.
+    table : Scaled
+        The table in standard units, and what these are.
+    settings : Settings
+        What was asked for.
+    kept : ndarray of bool of shape (n_cols,)
+        Columns whose limits stay, because restoring shows no gain.
+    determined : Determined
+        Rows and columns that the data determine.
+    half_width : float
+        Of the bands of missing cells, in standard deviations.
+    """
+
+    methods: Sequence[FittedMethod]
+    table: Scaled
+    settings: Settings
+    kept: NDArray[np.bool_]
+    determined: Determined
+    half_width: float
+
+    @classmethod
+    def of(
+        cls, table: Scaled, choice: Choice, settings: Settings, determined: Determined
+    ) -> RestorationModel:
+        """Fit the methods that count to the whole table."""
+        return cls(
+            [FittedMethod.of(member, table.cells) for member in choice.members],
+            table,
+            settings,
+            kept_columns(choice.reclip, table.cells.shape[1]),
+            determined,
+            float(choice.half_width),
+        )
+
+    def _check_loaded(self) -> None:
+        """Refuse a model that was read from a file and is not that of one table."""
+        shape = self.table.cells.shape
+        sides = len(self.determined.rows), len(self.determined.cols)
+        if not (self.methods and sides == shape and self.kept.shape == shape[1:]):
+            raise ValueError("the model of a restoration is not that of its table")
+
+    def predictive(
+        self, rows: NDArray, cols: NDArray, *, beyond: bool = False
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return mean and standard deviation of cells in standard units, whatever is seen of them.
+
+        Weighted as for missing cells, or as for what lies ``beyond`` limits.
+        """
+        weights = [m.weight if beyond else m.fill_weight for m in self.methods]
+        return pooled_moments([components(m.estimator, rows, cols) for m in self.methods], weights)
+
+    def censored(
+        self, rows: NDArray, cols: NDArray, ends: tuple[NDArray, NDArray]
+    ) -> tuple[CensoredMixture, CensoredMixture]:
+        """Return the distributions of cells within ends, for their values and for their bands.
+
+        The ends are in standard units; nothing lies beyond the bounds of ``between=``.
+        """
+        of_values, of_bands = [], []
+        for m in self.methods:
+            mixture = self.table.mixture(m.estimator, rows, cols, ends)
+            group = m.group(mixture.sign, cols)
+            of_values.append(m.shrinkage.for_values(mixture, group))
+            mean, sd = m.shrinkage.mean[group], m.shrinkage.sd[group]
+            of_bands.append(mixture.shrunk(mean).spread_over(_NODES, sd))
+        weights = np.array([m.weight for m in self.methods])
+        weights /= weights.sum()
+        between = self.bounds_at(cols)
+        pooled = (CensoredMixture.pooled(laws, weights) for laws in (of_values, of_bands))
+        of_value, of_band = (law.within(*between) for law in pooled)
+        return of_value, of_band
+
+    def bounds_at(self, cols: NDArray) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return what cells of these columns cannot pass, in standard units."""
+        low, high = self.settings.bounds.at(cols)
+        scaling = self.table.scaling
+        return scaling.forward(low, cols), scaling.forward(high, cols)
+
+    def is_told(self, rows: NDArray, cols: NDArray) -> NDArray[np.bool_]:
+        """Tell which cells get a value: those that the data determine, or all if asked for."""
+        known = self.determined.at(rows, cols)
+        return known if self.settings.fill == "determined" else np.ones(len(rows), bool)
+
+
+def _final(candidate: Candidate) -> Any:
+    given = candidate.estimator.get_params(deep=False)
+    more = {name: value for name, value in _FINAL.items() if name in given}
+    if "n_samples" in given:
+        more["n_samples"] = 2 * given["n_samples"]
+    return clone(candidate.estimator).set_params(**more)
