@@ -7,6 +7,7 @@ from tests.diagnostics import dense
 from declip import diagnose
 from declip.diagnostics.tangent import Tangent
 from declip.diagnostics.theory import (
+    Conditions,
     Range,
     Theory,
     coherence,
@@ -133,10 +134,11 @@ def test_coherence_is_that_of_the_definition():
 
 
 def test_closed_forms_are_those_of_the_paper_with_the_errata():
-    n1, n2, r, mu_0, mu_1, k_0, beta = 300, 200, 4, 1.7, 2.3, 10, 3.0
+    n1, n2, r, mu_0, mu_1, beta = 300, 200, 4, 1.7, 2.3, 3.0
+    k_0 = ceil(log2(2 * sqrt(2) * sqrt(n1 * n2 * r)))
     rho = {"nu_B": 0.1, "rho_F": 0.2, "rho_inf": 0.3, "rho_op": 0.05}
-    ranges = {name: Range(value, value) for name, value in rho.items()}
-    p = smallest_p((n1, n2), r, mu_0, mu_1, k_0, beta, **ranges)
+    at = Conditions(**{name: Range(value, value) for name, value in rho.items()})
+    p = smallest_p((n1, n2), r, (mu_0, mu_1), beta, at)
     pooled = (n1 + n2) * log(n1 * n2) / (n1 * n2)
     expected = {
         "F": 8 * k_0 * mu_0 * beta * r / (0.5 - 0.2) ** 2 * pooled,
@@ -150,8 +152,8 @@ def test_closed_forms_are_those_of_the_paper_with_the_errata():
     for name, value in expected.items():
         assert p[name].low == p[name].high == pytest.approx(value, rel=1e-12)
     c = max(24 / 0.3**2, 8 / 0.2**2, 8 / 0.2**2, 8 / 0.4**2)
-    assert paper_constant(**ranges).high == pytest.approx(c)
-    assert golfing_steps((n1, n2), r) == ceil(log2(2 * sqrt(2) * sqrt(n1 * n2 * r)))
+    assert paper_constant(at).high == pytest.approx(c)
+    assert golfing_steps((n1, n2), r) == k_0
 
 
 def test_last_term_of_delta_is_added():
@@ -164,7 +166,7 @@ def test_last_term_of_delta_is_added():
 def test_a_failed_condition_asks_for_more_than_can_be_observed():
     half = Range(0.5, 0.6)
     none = Range(0.0, 0.0)
-    p = smallest_p((9, 9), 1, 1, 1, 5, 3, nu_B=none, rho_F=half, rho_inf=none, rho_op=none)
+    p = smallest_p((9, 9), 1, (1, 1), 3, Conditions(none, half, none, none))
     assert p["F"] == Range(np.inf, np.inf)
     assert np.isfinite(p["main"].high)
 

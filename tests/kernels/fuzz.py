@@ -14,6 +14,7 @@ from numpy.testing import assert_array_equal
 from tests.plain import interval_loss, residuals, update_rows
 
 from declip import Intervals, kernels
+from declip.kernels import CellDraws, DrawProblem
 
 KINDS = ("missing", "exact", "ceiling", "floor", "range")
 MOST_DIGITS = {np.float32: 13, np.float64: 140}  # of the size of the values; some are larger
@@ -127,8 +128,8 @@ def check_draws(rng, table, size):
     """Drawn cells lie in their intervals and drawn factors are finite, with and without weights."""
     cells = table.astype(np.float64)
     for side, own, other in ((cells.by_row, 0, 1), (cells.by_col, 1, 0)):
-        z, F, *rest = _draw_problem(rng, cells, size, side, own, other)
-        squares = _drawn(rng, side, z, F, *rest)
+        rows, F, z = _draw_problem(rng, cells, size, side, own, other)
+        squares = _drawn(rng, rows, F, z)
         assert np.isfinite(F).all()
         assert np.isfinite(squares).all()
         assert ((side.lower <= z) & (z <= side.upper)).all()
@@ -138,15 +139,16 @@ def check_spoilt_draws(rng, table, size):
     """A number that is not finite, anywhere, gives an error or a finite draw, never a hang."""
     cells = table.astype(np.float64)
     side = cells.by_row
-    parts = _draw_problem(rng, cells, size, side, 0, 1)
-    z, F, other, offset, prior, precision = parts
+    rows, F, z = _draw_problem(rng, cells, size, side, 0, 1)
     spoilt = [side.value.copy(), side.lower.copy(), side.upper.copy()]
-    some = [a for a in (z, other, offset, *prior, *precision, *spoilt) if a.size]
+    some = [
+        a for a in (z, rows.design, rows.offset, *rows.prior, *rows.precision, *spoilt) if a.size
+    ]
     hit = some[rng.integers(len(some))]
     hit.flat[rng.integers(hit.size)] = rng.choice([np.nan, np.inf, -np.inf, 0.0, 1e300, -1e300])
     side = replace(side, **dict(zip(("value", "lower", "upper"), spoilt, strict=True)))
     try:
-        assert np.isfinite(_drawn(rng, side, z, F, other, offset, prior, precision)).all()
+        assert np.isfinite(_drawn(rng, replace(rows, side=side), F, z)).all()
         assert np.isfinite(F).all()
     except FloatingPointError:
         pass
@@ -158,18 +160,19 @@ def _draw_problem(rng, cells, size, side, own, other):
     prior = np.eye(k) * k / size, rng.normal(size=k) / np.sqrt(size)
     precision = tuple(rng.gamma(2.0, size=len(factors[i])) / size for i in (own, other))
     z, offset = np.clip(0.0, side.lower, side.upper), np.zeros(len(factors[other]))
-    return z, factors[own].copy(), factors[other], offset, prior, precision
+    return DrawProblem(side, factors[other], offset, prior, precision), factors[own].copy(), z
 
 
-def _drawn(rng, side, z, own, other, offset, prior, precision):
+def _drawn(rng, rows, own, z):
     weights = None
     if rng.random() < 0.5:
-        weights = np.ones(len(side.value)), np.ones(len(side.lower))
+        weights = np.ones(len(rows.side.value)), np.ones(len(z))
+    key = int(rng.integers(2**63)), int(rng.integers(2**40))
     return kernels.draw_rows(
-        *(side, z, own, other, offset, prior, precision),
-        key=(int(rng.integers(2**63)), int(rng.integers(2**40))),
-        weights=weights,
-        df=float(rng.uniform(1.5, 30)),
+        replace(rows, df=float(rng.uniform(1.5, 30))),
+        own,
+        CellDraws(z, weights),
+        key,
         same_stream=bool(rng.random() < 0.2),
         threads=int(rng.integers(1, 4)),
     )

@@ -7,7 +7,7 @@ from scipy import stats
 from scipy.integrate import quad
 
 from declip import Intervals, kernels
-from declip.kernels import _kernels
+from declip.kernels import CellDraws, DrawProblem, _kernels
 
 N = 40_000
 
@@ -131,13 +131,12 @@ def problem(n=2000, seed=0, n_censored=2, d=3, m=6):
     }
 
 
-def draw(p, z, key=(3, 0), **how):
+def draw(p, z, key=(3, 0), weights=None, df=0.0, **how):
     side = p["cells"].by_row
     own = np.zeros((len(p["own"]), p["other"].shape[1]))
-    squares = kernels.draw_rows(
-        *(side, z, own, p["other"], p["offset"], p["prior"], (p["own"], p["precision"]), key), **how
-    )
-    return own, squares
+    precision = p["own"], p["precision"]
+    rows = DrawProblem(side, p["other"], p["offset"], p["prior"], precision, df)
+    return own, kernels.draw_rows(rows, own, CellDraws(z, weights), key, **how)
 
 
 def posterior(p, value):

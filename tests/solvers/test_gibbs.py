@@ -13,7 +13,13 @@ from tests.solvers.gibbs_prior import (
 )
 
 from declip import Intervals
-from declip.solvers.gibbs import Model, effective_sample_size, sample_posterior, split_r_hat
+from declip.solvers.gibbs import (
+    Model,
+    Schedule,
+    effective_sample_size,
+    sample_posterior,
+    split_r_hat,
+)
 from declip.solvers.gibbs.chain import Chain, Table
 from declip.solvers.gibbs.sampler import Kept
 from declip.solvers.gibbs.units import Units
@@ -173,9 +179,7 @@ def test_threads_do_not_change_what_is_drawn(model):
     _, cells = simulated((300, 20), seed=3)
     one, two = (
         sample_posterior(
-            *(cells, model),
-            **{"n_samples": 3, "burn_in": 2, "chains": 1, "max_kept": 2, "seed": 5},
-            threads=threads,
+            cells, model, Schedule(3, 2, chains=1, max_kept=2, seed=5), threads=threads
         )
         for threads in (1, 2)
     )
@@ -198,11 +202,8 @@ def test_open_cells_are_drawn_within_their_intervals(model):
 
 
 def run_of(cells, n_samples=40, burn_in=10, last=None, seed=0, model=MODELS[0], max_kept=8):
-    return sample_posterior(
-        *(cells, model),
-        **{"n_samples": n_samples, "burn_in": burn_in, "chains": 2, "max_kept": max_kept},
-        **{"seed": seed, "last": last},
-    )
+    schedule = Schedule(n_samples, burn_in, chains=2, max_kept=max_kept, seed=seed)
+    return sample_posterior(cells, model, schedule, last=last)
 
 
 @each_model
@@ -367,9 +368,7 @@ def test_one_matrix_stands_for_the_posterior(noise):
     rng = np.random.default_rng(0)
     truth = 5 + rng.normal(size=(60, 2)) @ rng.normal(size=(2, 8)) + rng.normal(size=(60, 1))
     cells = Intervals.from_table(truth + 0.05 * rng.standard_normal(truth.shape))
-    run = sample_posterior(
-        cells, Model(3, noise), n_samples=40, burn_in=40, chains=1, max_kept=40, seed=0
-    )
+    run = sample_posterior(cells, Model(3, noise), Schedule(40, 40, chains=1, max_kept=40, seed=0))
     found = run.posterior.low_rank()
     # within two scales of the noise: ten samples stand for forty
     assert_allclose(found.block(), run.posterior.block(), atol=0.1)

@@ -29,6 +29,7 @@ from declip.grams import extreme_eigenvalues
 from declip.solvers import Limits
 
 __all__ = [
+    "Conditions",
     "Hidden",
     "Range",
     "Theory",
@@ -54,6 +55,15 @@ class Range(NamedTuple):
 
     low: float
     high: float
+
+
+class Conditions(NamedTuple):
+    """The four quantities that the theorem wants below `LIMITS`."""
+
+    nu_B: Range
+    rho_F: Range
+    rho_inf: Range
+    rho_op: Range
 
 
 class Hidden(NamedTuple):
@@ -135,14 +145,14 @@ class Theory:
         r = tangent.U.shape[1]
         mu_0, mu_1 = coherence(tangent)
         nu, rho_F, nu_bounds, loss_op = _losses(tangent, hidden)
-        rho = {
-            "rho_F": rho_F,
-            "rho_inf": Range(rho_F.low, rho_inf_above(tangent, hidden.cells)),
-            "rho_op": Range(*(sqrt(r) * mu_1 * end for end in loss_op)),
-        }
+        at = Conditions(
+            nu_B=Range(nu, nu),
+            rho_F=rho_F,
+            rho_inf=Range(rho_F.low, rho_inf_above(tangent, hidden.cells)),
+            rho_op=Range(*(sqrt(r) * mu_1 * end for end in loss_op)),
+        )
         k_0 = golfing_steps(tangent.shape, r)
-        nu_range = Range(nu, nu)
-        p_min = smallest_p(tangent.shape, r, mu_0, mu_1, k_0, beta, nu_B=nu_range, **rho)
+        p_min = smallest_p(tangent.shape, r, (mu_0, mu_1), beta, at)
         ends = [max(p[end] for p in p_min.values()) for end in (0, 1)]
         least = 1 / (tangent.shape[0] * tangent.shape[1])
         return cls(
@@ -152,12 +162,14 @@ class Theory:
             mu_1,
             nu,
             nu_bounds,
-            **rho,
+            at.rho_F,
+            at.rho_inf,
+            at.rho_op,
             k_0=k_0,
             p_min=p_min,
             p_needed=Range(*(min(1.0, max(least, end)) for end in ends)),
             p_observed=p_observed,
-            c_rho=paper_constant(nu_B=nu_range, **rho),
+            c_rho=paper_constant(at),
             delta=failure_bound(tangent.shape, k_0, beta),
         )
 
@@ -253,38 +265,30 @@ def golfing_steps(shape: tuple[int, int], r: int) -> int:
 
 
 def smallest_p(
-    shape: tuple[int, int],
-    r: int,
-    mu_0: float,
-    mu_1: float,
-    k_0: int,
-    beta: float,
-    *,
-    nu_B: Range,
-    rho_F: Range,
-    rho_inf: Range,
-    rho_op: Range,
+    shape: tuple[int, int], r: int, mu: tuple[float, float], beta: float, at: Conditions
 ) -> dict[str, Range]:
     """Return the five p_min; p_min^{op,2} has n_1 n_2 below the bar, which slipped in print."""
-    n_1, n_2 = shape
+    (n_1, n_2), (mu_0, mu_1), k_0 = shape, mu, golfing_steps(shape, r)
     n, m = n_1 * n_2, max(shape)
     pooled = (n_1 + n_2) * log(n) / n
     return {
-        "F": _over_gap(8 * k_0 * mu_0 * beta * r * pooled, 0.5, rho_F),
-        "op1": _over_gap(8 * k_0 * beta / 3 * log(n_1 + n_2) / m, 0.25, rho_op),
-        "op2": _over_gap(8 * k_0 * beta * r * mu_1**2 / 3 * m * log(n_1 + n_2) / n, 0.25, rho_op),
-        "inf": _over_gap(8 * k_0 * mu_0 * r * beta / 3 * pooled, 0.5, rho_inf),
-        "main": _over_gap(8 * beta * r * mu_0 / 3 * pooled, 0.5, nu_B),
+        "F": _over_gap(8 * k_0 * mu_0 * beta * r * pooled, 0.5, at.rho_F),
+        "op1": _over_gap(8 * k_0 * beta / 3 * log(n_1 + n_2) / m, 0.25, at.rho_op),
+        "op2": _over_gap(
+            8 * k_0 * beta * r * mu_1**2 / 3 * m * log(n_1 + n_2) / n, 0.25, at.rho_op
+        ),
+        "inf": _over_gap(8 * k_0 * mu_0 * r * beta / 3 * pooled, 0.5, at.rho_inf),
+        "main": _over_gap(8 * beta * r * mu_0 / 3 * pooled, 0.5, at.nu_B),
     }
 
 
-def paper_constant(*, nu_B: Range, rho_F: Range, rho_inf: Range, rho_op: Range) -> Range:
+def paper_constant(at: Conditions) -> Range:
     """Return c_rho, the largest of 24 / (1/2 - rho_F)^2, 8 / (1/4 - rho_op)^2 and so on."""
     parts = [
-        _over_gap(24, 0.5, rho_F),
-        _over_gap(8, 0.25, rho_op),
-        _over_gap(8, 0.5, rho_inf),
-        _over_gap(8, 0.5, nu_B),
+        _over_gap(24, 0.5, at.rho_F),
+        _over_gap(8, 0.25, at.rho_op),
+        _over_gap(8, 0.5, at.rho_inf),
+        _over_gap(8, 0.5, at.nu_B),
     ]
     return Range(max(p.low for p in parts), max(p.high for p in parts))
 

@@ -22,6 +22,7 @@ from declip.solvers.gibbs import (
     Model,
     Posterior,
     Run,
+    Schedule,
     credible_interval,
     sample_posterior,
 )
@@ -319,18 +320,9 @@ class BayesCMC(CompletionEstimator[Run, Posterior]):
         samples = n_kept, sum(table.shape), model.rank + 1
         check_memory(samples, np.float32, "BayesCMC", "lower max_kept or n_components.")
         seed = check_random_state(self.random_state).randint(_LARGEST_SEED)
-        return sample_posterior(
-            table,
-            model,
-            n_samples=self.n_samples,
-            burn_in=self.burn_in,
-            chains=self.chains,
-            max_kept=self.max_kept,
-            seed=seed,
-            last=self._last_run(table, model),
-            threads=effective_n_jobs(self.n_jobs),
-            **watched,
-        )
+        schedule = Schedule(self.n_samples, self.burn_in, self.chains, self.max_kept, seed)
+        last, threads = self._last_run(table, model), effective_n_jobs(self.n_jobs)
+        return sample_posterior(table, model, schedule, last=last, threads=threads, **watched)
 
     def _chosen(self, intervals: Intervals) -> Model:
         """Return the model, with "auto" settled."""

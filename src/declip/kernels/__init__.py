@@ -16,8 +16,10 @@ from numpy.typing import NDArray
 from . import _kernels  # type: ignore[attr-defined]
 
 __all__ = [
+    "CellDraws",
     "CellLoss",
     "CompiledLoss",
+    "DrawProblem",
     "Loss",
     "RowProblem",
     "Side",
@@ -39,6 +41,7 @@ __all__ = [
 ]
 
 Floats = NDArray[np.floating]
+Pair = tuple[NDArray[np.float64], NDArray[np.float64]]
 
 CompiledLoss = Any  # what `hinge` and `tobit` return
 hinge, tobit = _kernels.hinge, _kernels.tobit
@@ -237,46 +240,73 @@ def interval_loss(
     return out
 
 
-def draw_rows(
-    side: Side,
-    z: NDArray[np.float64],
-    own: NDArray[np.float64],
-    other: NDArray[np.float64],
-    offset: NDArray[np.float64],
-    prior: tuple[NDArray[np.float64], NDArray[np.float64]],
-    precision: tuple[NDArray[np.float64], NDArray[np.float64]],
-    key: tuple[int, int],
-    *,
-    weights: tuple[NDArray[np.float64], NDArray[np.float64]] | None = None,
-    df: float = 0.0,
-    same_stream: bool = False,
-    threads: int = 1,
-) -> NDArray[np.float64]:
-    """Draw the censored cells and the factors of every row, in place, with ``other`` fixed.
+class CellDraws(NamedTuple):
+    """What is drawn of the cells of a side, in its order; a draw overwrites it.
 
-    The cells of row i are ``other[j] @ own[i] + offset[j]`` plus normal noise of precision
-    ``precision[0][i] * precision[1][j]``, times the weight of the cell if there are weights: those
-    of Student t noise with ``df`` degrees of freedom, which are drawn anew. Censored cells are
-    drawn with the factors of their row integrated out.
+    Attributes
+    ----------
+    z : ndarray
+        Values of the censored cells.
+    weights : (ndarray, ndarray) or None
+        Weights of the exact and of the censored cells under Student t noise.
+    """
 
-    Parameters
+    z: NDArray[np.float64]
+    weights: Pair | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class DrawProblem:
+    """What the rows of one side are drawn from, with the factors of the other side fixed.
+
+    The cells of row i are ``design[j] @ own[i] + offset[j]`` plus normal noise of precision
+    ``precision[0][i] * precision[1][j]``, times the weight of the cell under Student t noise.
+
+    Attributes
     ----------
     side : Side
         The cells, of float64.
-    z : ndarray
-        Values of the censored cells; overwritten.
-    own, other, offset : ndarray
-        Factors of this side (overwritten) and of the other, and the offsets of the latter.
+    design, offset : ndarray
+        As in `RowProblem`.
     prior : (matrix, vector)
         Precision of the normal prior of a row, and that precision times its mean.
     precision : (ndarray, ndarray)
-        Of this side and of the other.
+        Of the noise: for each row of this side, and of the other.
+    df : float
+        Degrees of freedom of Student t noise; 0 for normal noise.
+    """
+
+    side: Side
+    design: NDArray[np.float64]
+    offset: NDArray[np.float64]
+    prior: Pair
+    precision: Pair
+    df: float = 0.0
+
+
+def draw_rows(
+    rows: DrawProblem,
+    own: NDArray[np.float64],
+    cells: CellDraws,
+    key: tuple[int, int],
+    *,
+    same_stream: bool = False,
+    threads: int = 1,
+) -> NDArray[np.float64]:
+    """Draw the factors ``own`` of every row and what is drawn of its ``cells``, in place.
+
+    Censored cells are drawn with the factors of their row integrated out.
+
+    Parameters
+    ----------
+    rows : DrawProblem
+        What they are drawn from.
+    own : ndarray
+        Factors of this side; overwritten.
+    cells : CellDraws
+        Values and weights of the cells; overwritten.
     key : (int, int)
         Seed and number of the sweep: with the number of the row they fix what is drawn.
-    weights : (ndarray, ndarray), optional
-        Weights of the exact and of the censored cells; overwritten.
-    df : float
-        Degrees of freedom, with ``weights``.
     same_stream : bool
         Whether all rows draw the same random numbers, so that their order does not matter.
     threads : int
@@ -288,18 +318,18 @@ def draw_rows(
         For each row, its weighted squared residuals times the precision of the other side, summed.
     """
     squares = np.zeros(len(own))
-    exact_weight, censored_weight = weights or (np.empty(0), np.empty(0))
+    exact_weight, censored_weight = cells.weights or (np.empty(0), np.empty(0))
     failed = _kernels.draw_rows(
-        _cells(side),
-        z,
+        _cells(rows.side),
+        cells.z,
         exact_weight,
         censored_weight,
         own,
-        other,
-        offset,
-        *prior,
-        *precision,
-        df if weights else 0.0,
+        rows.design,
+        rows.offset,
+        *rows.prior,
+        *rows.precision,
+        rows.df if cells.weights else 0.0,
         *key,
         same_stream,
         squares,

@@ -4,7 +4,7 @@ from declip.solvers.gibbs.chain import Model
 from declip.solvers.gibbs.convergence import effective_sample_size, split_r_hat
 from declip.solvers.gibbs.credible import credible_interval
 from declip.solvers.gibbs.posterior import Posterior
-from declip.solvers.gibbs.sampler import JUDGED, R_HAT_LIMIT, Run, sample_posterior
+from declip.solvers.gibbs.sampler import JUDGED, R_HAT_LIMIT, Run, Schedule, sample_posterior
 
 __all__ = [
     "JUDGED",
@@ -12,6 +12,7 @@ __all__ = [
     "Model",
     "Posterior",
     "Run",
+    "Schedule",
     "credible_interval",
     "effective_sample_size",
     "sample_posterior",

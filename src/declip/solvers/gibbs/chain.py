@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from declip import kernels
 from declip.intervals import Cells, Intervals
+from declip.kernels import CellDraws, DrawProblem
 from declip.losses import Tobit
 from declip.lowrank import LowRank
 from declip.solvers.gibbs.priors import (
@@ -21,9 +22,7 @@ from declip.solvers.gibbs.priors import (
     standard_normal,
 )
 
-__all__ = ["Chain", "Model", "Table", "expected_cells", "row_design"]
-
-Pair = tuple[NDArray[np.float64], NDArray[np.float64]]
+__all__ = ["Chain", "Model", "Table", "first_draws", "row_problem"]
 
 
 @dataclass(frozen=True)
@@ -66,6 +65,22 @@ class Table:
         """Positions, by row, of the censored cells by column."""
         return np.argsort(self.cells.by_row.censored_idx, kind="stable")
 
+    def to_columns(self, cells: CellDraws) -> CellDraws:
+        """Return a copy of what is drawn of the cells, by column; it is kept by row."""
+        z, weights = cells.z[self.censored_order], cells.weights
+        if weights is None:
+            return CellDraws(z)
+        return CellDraws(z, (weights[0][self.exact_order], weights[1][self.censored_order]))
+
+    def to_rows(self, cells: CellDraws) -> CellDraws:
+        """Return the same by row again."""
+        z, weights = _scattered(cells.z, self.censored_order), cells.weights
+        if weights is None:
+            return CellDraws(z)
+        exact, censored = weights
+        back = _scattered(exact, self.exact_order), _scattered(censored, self.censored_order)
+        return CellDraws(z, back)
+
     @cached_property
     def counts(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Observed cells of each row and of each column."""
@@ -107,7 +122,7 @@ class Chain:
     scales: NoiseScales
     row_prior: Gaussian
     z: NDArray[np.float64]
-    weights: Pair | None
+    weights: tuple[NDArray[np.float64], NDArray[np.float64]] | None
     rng: np.random.Generator
     seed: int
     n_sweeps: int = 0
@@ -121,13 +136,14 @@ class Chain:
         A, B = np.zeros((n, k + 1)), np.zeros((m, k + 1))
         A[:, :k] = rng.standard_normal((n, k))
         B[:, :k] = rng.standard_normal((m, k)) / np.sqrt(k)
+        z, weights = first_draws(cells.by_row, model)
         return cls(
             model=model,
             factors=LowRank(A, B, bias=True),
             scales=NoiseScales.start(model.noise, cells.shape),
             row_prior=standard_normal(k + model.row_offsets),
-            z=expected_cells(cells.by_row),
-            weights=(np.ones(cells.n_exact), np.ones(cells.n_censored)) if model.df else None,
+            z=z,
+            weights=weights,
             rng=rng,
             seed=int(seed.generate_state(1, np.uint64)[0]),
         )
@@ -140,78 +156,53 @@ class Chain:
 
     def sweep(self, table: Table, threads: int) -> None:
         """Draw columns, then rows; the censored cells with both."""
-        self._draw_cols(table, threads)
-        self._draw_rows(table, threads)
+        cells = table.to_columns(CellDraws(self.z, self.weights))
+        self._draw_cols(table, cells, threads)
+        cells = table.to_rows(cells)
+        self._draw_rows(table, cells, threads)
+        self.z, self.weights = cells
         self.n_sweeps += 1
 
-    def _draw_cols(self, table: Table, threads: int) -> None:
+    def _draw_cols(self, table: Table, cells: CellDraws, threads: int) -> None:
         flipped, scales = self.factors.T, self.scales
-        prior = draw_normal_wishart if self.model.row_offsets else draw_relevance
-        design, offset = flipped.design()
-        orders = table.exact_order if self.weights else None, table.censored_order
-        state = self._cells_in(orders)
         B = flipped.A.copy()
-        squares = kernels.draw_rows(
-            *(table.cells.by_col, state[1], B, design, offset, prior(B, self.rng)),
-            *((scales.cols, scales.rows), (self.seed, 2 * self.n_sweeps)),
-            weights=state[0],
-            df=self.model.df,
-            threads=threads,
-        )
-        self._take_cells(orders, state)
+        prior = (draw_normal_wishart if self.model.row_offsets else draw_relevance)(B, self.rng)
+        precision = scales.cols, scales.rows
+        cols = DrawProblem(table.cells.by_col, *flipped.design(), prior, precision, self.model.df)
+        key = self.seed, 2 * self.n_sweeps
+        squares = kernels.draw_rows(cols, B, cells, key, threads=threads)
         self.factors = replace(self.factors, B=B)
         self.scales = scales.draw_cols(table.counts[1], squares, self.rng)
 
-    def _draw_rows(self, table: Table, threads: int) -> None:
-        scales, offsets = self.scales, self.model.row_offsets
-        if offsets:
+    def _draw_rows(self, table: Table, cells: CellDraws, threads: int) -> None:
+        scales, model = self.scales, self.model
+        if model.row_offsets:
             self.row_prior = draw_normal_wishart(self.factors.A, self.rng)
-        A, (design, offset) = self.factors.A.copy(), row_design(self.factors, offsets)
-        own = A if offsets else np.ascontiguousarray(A[:, :-1])
-        state = self._cells_in((None, None))
-        squares = kernels.draw_rows(
-            *(table.cells.by_row, state[1], own, design, offset, self.row_prior),
-            *((scales.rows, scales.cols), (self.seed, 2 * self.n_sweeps + 1)),
-            weights=state[0],
-            df=self.model.df,
-            threads=threads,
-        )
-        self.weights, self.z = state
+        rows = row_problem(table.cells.by_row, self.factors, model, self.row_prior, scales)
+        A = self.factors.A.copy()
+        own = np.ascontiguousarray(A[:, : rows.design.shape[1]])
+        key = self.seed, 2 * self.n_sweeps + 1
+        squares = kernels.draw_rows(rows, own, cells, key, threads=threads)
         A[:, : own.shape[1]] = own
         self.factors = replace(self.factors, A=A)
         self.misfit = _misfit(scales, squares, table.counts)
         self.scales = scales.draw_rows(table.counts[0], squares, self.rng)
 
-    def _cells_in(
-        self, orders: tuple[NDArray | None, NDArray | None]
-    ) -> tuple[Pair | None, NDArray[np.float64]]:
-        """Return copies of the weights and values of the cells, in another order."""
-        exact, censored = (slice(None) if order is None else order for order in orders)
-        z = np.array(self.z[censored])
-        if self.weights is None:
-            return None, z
-        return (np.array(self.weights[0][exact]), np.array(self.weights[1][censored])), z
 
-    def _take_cells(
-        self, orders: tuple[NDArray | None, NDArray], state: tuple[Pair | None, NDArray]
-    ) -> None:
-        """Bring weights and values back from that order."""
-        weights, z = state
-        self.z = _scattered(z, orders[1])
-        if weights is not None and orders[0] is not None:
-            self.weights = _scattered(weights[0], orders[0]), _scattered(weights[1], orders[1])
+def row_problem(
+    side: Cells, factors: LowRank, model: Model, prior: Gaussian, scales: NoiseScales
+) -> DrawProblem:
+    """Return what rows are drawn from: with or without an offset of their own."""
+    design, offset = factors.design()
+    if not model.row_offsets:
+        design, offset = np.ascontiguousarray(factors.Q), np.ascontiguousarray(factors.col_offset)
+    return DrawProblem(side, design, offset, prior, (scales.rows, scales.cols), model.df)
 
 
-def row_design(factors: LowRank, offsets: bool) -> Pair:
-    """Return what the rows are seen through: with or without a column for their offset."""
-    if offsets:
-        return factors.design()
-    return np.ascontiguousarray(factors.Q), np.ascontiguousarray(factors.col_offset)
-
-
-def expected_cells(side: Cells) -> NDArray[np.float64]:
-    """Return the mean of N(0, 1) in the interval of each censored cell."""
-    return Tobit(1.0).expected(np.zeros(len(side.lower)), side.lower, side.upper)
+def first_draws(side: Cells, model: Model) -> CellDraws:
+    """Return censored cells at the mean of N(0, 1) in their intervals, and weights of 1."""
+    z = Tobit(1.0).expected(np.zeros(len(side.lower)), side.lower, side.upper)
+    return CellDraws(z, (np.ones(len(side.value)), np.ones(len(z))) if model.df else None)
 
 
 def _scattered(values: NDArray, order: NDArray) -> NDArray:

@@ -12,8 +12,8 @@ from scipy import special
 from declip import kernels
 from declip.intervals import Intervals
 from declip.lowrank import LowRank
-from declip.solvers.gibbs.chain import Chain, Model, expected_cells, row_design
-from declip.solvers.gibbs.priors import POOLED_DF, Gaussian, row_precision
+from declip.solvers.gibbs.chain import Chain, Model, first_draws, row_problem
+from declip.solvers.gibbs.priors import POOLED_DF, Gaussian, NoiseScales, row_precision
 from declip.solvers.gibbs.units import Units
 from declip.svd import SVD, product_svd
 from declip.truncated import NoiseDistribution
@@ -297,29 +297,21 @@ def _rows_under(
 ) -> Iterator[Sample]:
     """Yield the samples with rows drawn for other cells, a short chain of them for each."""
     side, n = cells.by_row, cells.shape[0]
-    z, precision = expected_cells(side), np.ones(n)
-    weights = (np.ones(cells.n_exact), np.ones(cells.n_censored)) if model.df else None
+    drawn, precision = first_draws(side, model), np.ones(n)
     counts = np.diff(side.exact_ptr) + np.diff(side.censored_ptr)
     rng, sweep = np.random.default_rng(seed), 0
     for sample in samples:
-        B = sample.factors.astype(np.float64)
-        design, offset = row_design(B, model.row_offsets)
-        A = np.zeros((n, model.rank + 1))
-        own = np.empty((n, design.shape[1]))
+        factors = sample.factors.astype(np.float64)
+        scales = NoiseScales(model.noise, precision, sample.cols.astype(np.float64))
+        rows = row_problem(side, factors, model, sample.row_prior, scales)
+        A, own = np.zeros((n, model.rank + 1)), np.empty((n, rows.design.shape[1]))
         for _ in range(_MORE_SWEEPS if sweep else _FIRST_SWEEPS):
-            squares = kernels.draw_rows(
-                *(side, z, own, design, offset, sample.row_prior),
-                *((precision, sample.cols.astype(np.float64)), (seed, sweep)),
-                weights=weights,
-                df=model.df,
-                same_stream=True,
-                threads=threads,
-            )
+            key = seed, sweep
+            squares = kernels.draw_rows(rows, own, drawn, key, same_stream=True, threads=threads)
             sweep += 1
         A[:, : own.shape[1]] = own
-        yield replace(
-            sample, factors=replace(B, A=A).astype(np.float32), rows=precision.astype(np.float32)
-        )
+        factors = replace(factors, A=A).astype(np.float32)
+        yield replace(sample, factors=factors, rows=precision.astype(np.float32))
         if model.noise == "row+column":
             gamma = special.gammaincinv(0.5 * (POOLED_DF + counts), rng.random())
             precision = row_precision(gamma, squares)

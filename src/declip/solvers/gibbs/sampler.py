@@ -15,12 +15,44 @@ from declip.solvers.gibbs.posterior import Posterior, Sample
 from declip.solvers.gibbs.units import Units
 from declip.solvers.solution import NO_RESUME_POINT, ResumePoint
 
-__all__ = ["AGREEING", "JUDGED", "R_HAT_LIMIT", "Kept", "Monitor", "Run", "sample_posterior"]
+__all__ = [
+    "AGREEING",
+    "JUDGED",
+    "R_HAT_LIMIT",
+    "Kept",
+    "Monitor",
+    "Run",
+    "Schedule",
+    "sample_posterior",
+]
 
 R_HAT_LIMIT = 1.1
 AGREEING = 0.9  # share of the traced quantities that must be below the limit
 JUDGED = ("cells", "column means")
 _WATCHED = 50  # cells of each kind, columns and noise scales that are traced
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """Which chains are made.
+
+    Attributes
+    ----------
+    n_samples, burn_in : int
+        Sweeps of each chain, after those that are thrown away.
+    chains : int
+        Chains, each from its own start.
+    max_kept : int
+        Samples to keep at most, of all chains together.
+    seed : int
+        Of all random numbers.
+    """
+
+    n_samples: int
+    burn_in: int
+    chains: int
+    max_kept: int
+    seed: int
 
 
 @dataclass
@@ -173,13 +205,8 @@ class Run:
 def sample_posterior(
     intervals: Intervals,
     model: Model,
+    schedule: Schedule,
     *,
-    n_samples: int,
-    burn_in: int,
-    chains: int,
-    max_kept: int,
-    seed: int,
-    units: Units | None = None,
     last: Run | None = None,
     threads: int = 1,
     on_sweep: Callable[[Run], bool] = lambda _: False,
@@ -193,16 +220,8 @@ def sample_posterior(
         The observed cells.
     model : Model
         Rank and noise.
-    n_samples, burn_in : int
-        Sweeps of each chain, after those that are thrown away.
-    chains : int
-        Chains, each from its own start.
-    max_kept : int
-        Samples to keep at most, of all chains together.
-    seed : int
-        Of all random numbers.
-    units : Units, optional
-        Of the columns; by default those of a censored normal fit.
+    schedule : Schedule
+        Chains, and how long each of them is.
     last : Run, optional
         Where to go on, without burn-in; the seed is then not used.
     threads : int
@@ -212,16 +231,15 @@ def sample_posterior(
     resume_point : ResumePoint
         Where to go on, and where to leave the state after each sweep.
     """
-    done = 0
+    done, burn_in = 0, schedule.burn_in
     if resume_point.state is not None:
         run, done, burn_in = resume_point.state
     elif last is None:
-        units = units or Units.of(intervals, shared=model.row_offsets)
-        run = _begin(intervals, model, chains, max_kept, seed, units)
+        run = _begin(intervals, model, schedule)
     else:
         run, burn_in = last.fork(), 0
     table = Table(run.units.standardise(intervals))
-    for sweep in range(done, burn_in + n_samples):
+    for sweep in range(done, burn_in + schedule.n_samples):
         for chain in run.chains:
             chain.sweep(table, threads)
         run.history.append(float(np.mean([chain.misfit for chain in run.chains])))
@@ -235,13 +253,12 @@ def sample_posterior(
     return run
 
 
-def _begin(
-    intervals: Intervals, model: Model, chains: int, max_kept: int, seed: int, units: Units
-) -> Run:
+def _begin(intervals: Intervals, model: Model, schedule: Schedule) -> Run:
+    units = Units.of(intervals, shared=model.row_offsets)
     cells = units.standardise(intervals)
-    seeds = np.random.SeedSequence(seed).spawn(chains)
+    seeds = np.random.SeedSequence(schedule.seed).spawn(schedule.chains)
     # An even number: every second one is dropped when it is full.
-    capacity = max(2, max_kept // chains // 2 * 2)
+    capacity = max(2, schedule.max_kept // schedule.chains // 2 * 2)
     return Run(
         chains=tuple(Chain.start(cells, model, s) for s in seeds),
         kept=tuple(Kept(capacity) for _ in seeds),
