@@ -24,6 +24,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
+from declip.containers import opened
 from declip.losses import CLIPPED_MODES
 from declip.validation import (
     Triplets,
@@ -178,24 +179,25 @@ class Intervals:
         clipped: str = "hinge",
         tol: float = 0.0,
     ) -> Intervals:
-        """Read a table: array with NaN, pandas or polars frame, or scipy.sparse.
+        """Read a table: array with NaN, frame, scipy.sparse, xarray or AnnData.
 
         Parameters
         ----------
-        X : array-like, frame or sparse matrix of shape (n_rows, n_cols)
+        X : array-like, frame, sparse matrix, DataArray or AnnData of shape (n_rows, n_cols)
             NaN, None, NA and masked cells are missing; in a sparse matrix absent cells are missing
-            and a stored 0 is a value.
+            and a stored 0 is a value. The last dimension of a DataArray is that of the columns.
         ceiling, floor : None, scalar, array-like or mapping
             Limits: a scalar, one per column, one per row of shape (n_rows, 1), one per cell, or a
             mapping from column label to limit. A value at its limit is clipped; a value beyond it
-            is an error.
+            is an error. With an AnnData also the name of a column of ``var`` or ``obs``, or of a
+            layer; with a DataArray one over some of its dimensions.
         clipped : {"hinge", "tobit", "value", "missing"}, default="hinge"
             What becomes of clipped cells: an interval open to one side ("hinge", "tobit"), their
             face value ("value"), or left out ("missing").
         tol : float, default=0.0
             A value within this distance of its limit counts as clipped.
         """
-        return cls.from_cells(table_to_triplets(X), ceiling, floor, tol).treat(clipped)
+        return _read(X, ceiling, floor, tol).treat(clipped)
 
     @classmethod
     def from_triplets(
@@ -380,7 +382,7 @@ def as_intervals(
 
     Parameters
     ----------
-    X : array-like, frame, sparse matrix or Intervals of shape (n_rows, n_cols)
+    X : table or Intervals of shape (n_rows, n_cols)
         As in `Intervals.from_table`.
     ceiling, floor, tol : see `Intervals.from_table`
         Not given with an `Intervals`: what would become of the limits that it has?
@@ -388,10 +390,16 @@ def as_intervals(
         Named in the errors of scikit-learn.
     """
     if not isinstance(X, Intervals):
-        cells = table_to_triplets(X, estimator=estimator)
-        return Intervals.from_cells(cells, ceiling, floor, tol)
+        return _read(X, ceiling, floor, tol, estimator)
     check_no_limits("An Intervals", ceiling, floor, tol)
     return X
+
+
+def _read(X: Any, ceiling: Any, floor: Any, tol: float, estimator: Any = None) -> Intervals:
+    container = opened(X)
+    cells = table_to_triplets(container, estimator=estimator)
+    limits = container.limit(ceiling, "ceiling"), container.limit(floor, "floor")
+    return Intervals.from_cells(cells, *limits, tol)
 
 
 def face_value(lower: NDArray, upper: NDArray) -> NDArray:

@@ -22,6 +22,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from threadpoolctl import threadpool_limits
 
 from declip import persistence
+from declip.containers import opened
 from declip.intervals import Intervals, as_intervals
 from declip.losses import Hinge
 from declip.lowrank import LowRank
@@ -274,17 +275,19 @@ class CompletionEstimator(
 
     def _columns(self, X: Any, table: Any) -> dict[str, Any]:
         """Return n_features_in_ and feature_names_in_, as scikit-learn finds them in a table."""
-        if isinstance(X, Intervals):
-            return named_columns(X.shape[1], X.col_labels)
+        if isinstance(X, Intervals) or opened(X).foreign:
+            return named_columns(table.shape[1], table.col_labels)
         found = BaseEstimator()
         validate_data(found, X, reset=True, skip_check_array=True)
         return vars(found)
 
     def _read_new(self, X: Any) -> Intervals:
         """Return the cells of rows to be solved for; an Intervals has limits of its own."""
-        if isinstance(X, Intervals):
-            self._check_columns(X)
-            return X
+        if isinstance(X, Intervals) or opened(X).foreign:
+            limits = (None, None) if isinstance(X, Intervals) else (self.ceiling, self.floor)
+            rows = as_intervals(X, *limits, estimator=self)
+            self._check_columns(rows)
+            return rows
         cells = table_to_triplets(X, estimator=self, allow_empty=True)
         # before the limits: those of other columns would only seem to have the wrong shape
         validate_data(self, X, reset=False, skip_check_array=True)

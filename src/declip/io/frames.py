@@ -11,6 +11,7 @@ import polars as pl
 from numpy.typing import NDArray
 from scipy import sparse
 
+from declip.containers import opened
 from declip.intervals import Intervals
 from declip.io.errors import shown
 from declip.io.formats import TableFile, TableFormat
@@ -40,6 +41,8 @@ def values_and_labels(table: Any) -> tuple[Any, NDArray | None, NDArray | None]:
     """Return the array, COO matrix or Intervals that a table is, and labels that it carries."""
     if isinstance(table, Intervals):
         return table, table.row_labels, table.col_labels
+    container = opened(table)
+    table = container.table
     if sparse.issparse(table):
         return table.tocoo(), None, None
     frame = nw.from_native(table, eager_only=True, pass_through=True)
@@ -52,7 +55,7 @@ def values_and_labels(table: Any) -> tuple[Any, NDArray | None, NDArray | None]:
     values = np.asarray(values)
     if values.ndim != 2:
         raise ValueError(f"a table has two dimensions; this has {values.ndim}")
-    return values, None, None
+    return values, *container.labels
 
 
 def cells_as_text(lower: NDArray, upper: NDArray, decimal: str = ".") -> pl.Series:

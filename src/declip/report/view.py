@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from declip.containers import opened
 from declip.intervals import Intervals, face_value
 from declip.io.frames import values_and_labels
 
@@ -55,11 +56,13 @@ class View:
     def __init__(self, restoration: Any) -> None:
         self.restoration = restoration
         self.cells: Intervals = restoration.intervals
-        parts = (restoration.table, restoration.flags, restoration.lower, restoration.upper)
-        self.values, rows, cols = values_and_labels(parts[0])
-        self.low, self.high = (values_and_labels(part)[0] for part in parts[2:])
+        table = opened(restoration.table, restoration.settings.get("layer"))
+        self.values, rows, cols = values_and_labels(table)
+        bands = restoration.lower, restoration.upper
+        self.low, self.high = (values_and_labels(part)[0] for part in bands)
         # Of a sparse table the flags are a list, one for each stored cell, row by row.
-        self.flags = parts[1] if self.sparse else values_and_labels(parts[1])[0]
+        flags = restoration.flags
+        self.flags = flags if self.sparse else values_and_labels(flags)[0]
         given = self.cells.row_labels, self.cells.col_labels
         self.row_names = _names(given[0] if given[0] is not None else rows, self.shape[0])
         self.col_names = _names(given[1] if given[1] is not None else cols, self.shape[1])

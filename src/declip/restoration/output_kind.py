@@ -1,15 +1,15 @@
-"""Results in the shape of the input: arrays, frames with their labels, sparse matrices."""
+"""Results in the shape of the input: all its cells in its kind, or the stored ones alone."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Any
 
-import narwhals.stable.v2 as nw
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from declip.containers import Container
 from declip.intervals import Intervals
 from declip.validation import check_memory
 
@@ -25,7 +25,7 @@ class OutputKind:
 
     Attributes
     ----------
-    X : Any
+    X : Container
         The input.
     shape : tuple of int
         Its rows and columns.
@@ -35,16 +35,17 @@ class OutputKind:
         Of numbers.
     """
 
-    X: Any
+    X: Container
     shape: tuple[int, int]
     dense: bool
     dtype: np.dtype
 
     @classmethod
-    def of(cls, X: Any, intervals: Intervals) -> OutputKind:
+    def of(cls, X: Container, intervals: Intervals) -> OutputKind:
         """Look at the input; refuse it before any work if the result could not fit in memory."""
-        large = isinstance(X, Intervals) and np.prod(X.shape, dtype=float) > _DENSE_UP_TO
-        dense = not (sparse.issparse(X) or large)
+        held = isinstance(X.table, Intervals)
+        large = held and np.prod(intervals.shape, dtype=float) > _DENSE_UP_TO
+        dense = not (sparse.issparse(X.table) or large)
         if dense:
             check_memory((4, *intervals.shape), np.float64, "restore", _FEWER)
         return cls(X, intervals.shape, dense, intervals.dtype)
@@ -52,9 +53,9 @@ class OutputKind:
     def missing(self, intervals: Intervals) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
         """Return the cells that are to be filled: all missing ones, or those stored as NaN."""
         if not self.dense:
-            if isinstance(self.X, Intervals):
+            if isinstance(self.X.table, Intervals):
                 return np.zeros(0, np.int32), np.zeros(0, np.int32)
-            stored = self.X.tocoo()
+            stored = self.X.table.tocoo()
             empty = np.isnan(stored.data)
             return stored.row[empty].astype(np.int32), stored.col[empty].astype(np.int32)
         seen = np.zeros(self.shape, bool)
@@ -68,10 +69,10 @@ class OutputKind:
         if self.dense:
             table = np.full(self.shape, np.nan, self.dtype)
             table[rows, cols] = values
-            return self._labelled(table)
+            return self.X.packed(table)
         values = values.astype(self.dtype, copy=False)
-        kind = sparse.coo_matrix if isinstance(self.X, sparse.spmatrix) else sparse.coo_array
-        wanted = getattr(self.X, "format", "csr")
+        kind = sparse.coo_matrix if isinstance(self.X.table, sparse.spmatrix) else sparse.coo_array
+        wanted = getattr(self.X.table, "format", "csr")
         stored = kind((values, (rows, cols)), shape=self.shape).tocsr()
         stored.sort_indices()
         return stored if wanted in ("csr", "dia", "bsr") else stored.asformat(wanted)
@@ -81,17 +82,5 @@ class OutputKind:
         if self.dense:
             table = np.full(self.shape, "", dtype=words.dtype)
             table[rows, cols] = words
-            return self._labelled(table)
+            return self.X.packed(table)
         return words[np.lexsort((cols, rows))]
-
-    def _labelled(self, table: NDArray) -> Any:
-        frame = nw.from_native(self.X, eager_only=True, pass_through=True)
-        if not isinstance(frame, nw.DataFrame):
-            return table
-        backend = nw.get_native_namespace(frame)
-        columns = {name: table[:, j].tolist() for j, name in enumerate(frame.columns)}
-        made = nw.from_dict(columns, backend=backend).to_native()
-        index = nw.maybe_get_index(frame)
-        if index is not None:
-            made.index = index
-        return made

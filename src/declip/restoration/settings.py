@@ -35,6 +35,7 @@ class Settings:
     time_limit: float | None = None
     random_state: int = 0
     n_jobs: int | None = None
+    layer: str | None = None
     bounds: Bounds = field(default_factory=Bounds)
 
     def __post_init__(self) -> None:

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
+from declip.containers import Container, opened
 from declip.detect import detect_limits
 from declip.extras import needs
 from declip.intervals import Intervals, as_intervals
@@ -53,6 +54,8 @@ def restore(
     random_state: int = 0,
     n_jobs: int | None = None,
     progress: bool | Callable[[str, float], None] | None = None,
+    layer: str | None = None,
+    copy: bool = True,
 ) -> Restoration:
     """Restore clipped and missing cells, by the method that does best on the table's own values.
 
@@ -63,11 +66,15 @@ def restore(
 
     Parameters
     ----------
-    X : array-like, frame, sparse matrix or Intervals of shape (n_rows, n_cols)
-        The table; NaN (absent in a sparse matrix) is missing. An `Intervals` carries its limits.
+    X : array-like, frame, sparse matrix, DataArray, AnnData or Intervals
+        The table of shape (n_rows, n_cols); NaN (absent in a sparse matrix) is missing. The last
+        dimension of a DataArray of xarray is that of the columns, the others are stacked to rows.
+        An `Intervals` carries its limits.
     ceiling, floor : None, scalar, array-like or mapping, default=None
         Limits: one for all, one per column, one per row of shape (n_rows, 1), one per cell, or a
-        mapping from column name to limit. A value at its limit is clipped.
+        mapping from column name to limit. A value at its limit is clipped. With an AnnData also
+        the name of a column of ``var`` or ``obs``, or of a layer, where NaN is no limit; with a
+        DataArray one over some of its dimensions.
     method : str, default="auto"
         "auto" weighs several; else one of "bayes", "normal", "column", "tobit", "tobit+bias",
         "hinge", "hinge+bias" and "trace".
@@ -108,6 +115,10 @@ def restore(
     progress : bool, callable or None, default=None
         Whether to show a progress bar; None if the terminal can. A callable is called with what is
         being done and the share of the work that is done.
+    layer : str or None, default=None
+        Layer of an AnnData that is restored; None is ``X``.
+    copy : bool, default=True
+        Whether the ``table`` of an AnnData is a copy of it. False writes into it.
 
     Returns
     -------
@@ -127,6 +138,7 @@ def restore(
     """
     check_choice("method", method, ("auto", *METHODS))
     check_choice("scale", scale, ("auto", "rows", *SCALES))
+    X = opened(X, layer, copy)
     intervals = _read(X, ceiling, floor, tol, rounding)
     check_some_exact(*intervals.triplets()[2:])
     if n_components is not None:
@@ -147,6 +159,7 @@ def restore(
         time_limit=time_limit,
         random_state=random_state,
         n_jobs=n_jobs,
+        layer=layer,
         bounds=Bounds.of(between, intervals),
     )
     # BLAS at one thread: sums that no number of threads changes
@@ -173,11 +186,14 @@ def _restored(
     block = block.T if settings.by_rows else block
     gain, gain_range = expected_gain(censored, tested=choice.reclip is not None)
     at = block.rows, block.cols
+    parts = {
+        "table": output_kind.numbers(*at, block.value),
+        "flags": output_kind.words(*at, block.flag),
+        "lower": output_kind.numbers(*at, block.lower),
+        "upper": output_kind.numbers(*at, block.upper),
+    }
     return Restoration(
-        table=output_kind.numbers(*at, block.value),
-        flags=output_kind.words(*at, block.flag),
-        lower=output_kind.numbers(*at, block.lower),
-        upper=output_kind.numbers(*at, block.upper),
+        **parts | {"table": output_kind.X.joined(**parts)},
         intervals=intervals,
         estimator=model.methods[0].estimator,
         scaling=table.scaling,
@@ -204,9 +220,11 @@ def _scale_of(intervals: Intervals, output_kind: OutputKind, log: Any, between: 
     return "rows" if plain and scaled_by_rows(intervals) else "columns"
 
 
-def _read(X: Any, ceiling: Any, floor: Any, tol: float, rounding: str) -> Intervals:
-    scalar = np.isscalar(ceiling) or np.isscalar(floor)
-    if rounding == "auto" and scalar and not isinstance(X, Intervals):
+def _read(X: Container, ceiling: Any, floor: Any, tol: float, rounding: str) -> Intervals:
+    if isinstance(X.table, Intervals):
+        return as_intervals(X.table, ceiling, floor, tol)
+    ceiling, floor = X.limit(ceiling, "ceiling"), X.limit(floor, "floor")
+    if rounding == "auto" and (np.isscalar(ceiling) or np.isscalar(floor)):
         ceiling, floor = _on_the_grid(as_intervals(X), ceiling, floor)
     return as_intervals(X, ceiling, floor, tol)
 

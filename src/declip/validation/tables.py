@@ -8,6 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from declip.containers import label_array, opened
 from declip.validation.cells import (
     LARGEST,
     Bounds,
@@ -38,7 +39,7 @@ def table_to_triplets(X: Any, *, estimator: Any = None, allow_empty: bool = Fals
 
     Parameters
     ----------
-    X : array, masked array, list of lists, data frame or scipy.sparse container
+    X : array, masked array, list of lists, data frame, scipy.sparse or other container
         NaN, None, NA, null and masked cells are missing. In sparse input the stored cells are
         observed, a stored 0 is a value, and the table is never made dense.
     estimator : estimator or str, optional
@@ -51,7 +52,9 @@ def table_to_triplets(X: Any, *, estimator: Any = None, allow_empty: bool = Fals
     Triplets
         float32 data stay float32, all other numbers become float64.
     """
-    cells = _drop_nan(stored_cells(X, estimator)) if sp.issparse(X) else _dense_cells(X, estimator)
+    X = opened(X)
+    stored = sp.issparse(X.table)
+    cells = _drop_nan(stored_cells(X.table, estimator)) if stored else _dense_cells(X, estimator)
     if not cells.values.size and not allow_empty:
         raise ValueError(f"X has no observed cell: the {cells.shape} table is missing throughout.")
     check_values(cells)
@@ -95,13 +98,15 @@ def check_bounds(lower: Any, upper: Any) -> Bounds:
 
 def as_table(X: Any, name: str = "X", estimator: Any = None) -> Table:
     """Convert a dense table of any kind to floats, with NaN for missing cells."""
+    container = opened(X)
+    X = container.table
     frame = nw.from_native(X, eager_only=True, pass_through=True)
     if isinstance(frame, nw.DataFrame):
         table = _frame_table(frame)
     elif hasattr(X, "collect"):
         raise TypeError(f"{name} is a lazy frame: call its collect() first.")
     else:
-        table = Table(X if sp.issparse(X) else _plain_array(X, name))
+        table = Table(X if sp.issparse(X) else _plain_array(X, name), *container.labels)
     values = _check_array(
         table.values,
         dtype=[np.float64, np.float32],
@@ -164,24 +169,14 @@ def _stored_dia_cells(X: Any) -> Any:
 
 def _frame_table(frame: nw.DataFrame[Any]) -> Table:
     index = nw.maybe_get_index(frame)
-    row_labels = None if index is None else _labels(index)
-    col_labels = _labels(frame.columns)
+    row_labels = None if index is None else label_array(index)
+    col_labels = label_array(frame.columns)
     columns = list(frame.iter_columns())
     single = bool(columns) and all(column.dtype == nw.Float32 for column in columns)
     values = np.empty(frame.shape, np.float32 if single else np.float64, order="F")
     for j, column in enumerate(columns):
         values[:, j] = series_to_float(column, axis_name("column", j, col_labels), row_labels)
     return Table(values, row_labels, col_labels)
-
-
-def _labels(index: Any) -> NDArray[Any] | None:
-    # The default labels 0, 1, 2, ... say nothing beyond the position.
-    labels = list(index)
-    if labels == list(range(len(labels))):
-        return None
-    array = np.empty(len(labels), dtype=object)
-    array[:] = labels
-    return array
 
 
 def _plain_array(X: Any, name: str) -> NDArray[Any]:
