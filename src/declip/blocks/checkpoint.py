@@ -19,8 +19,9 @@ import numpy as np
 from declip.blocks.parts import Move, Part
 from declip.blocks.problem import BlockPoint
 from declip.blocks.running import Runner
-from declip.blocks.table import DamagedBlockError, whole_file
+from declip.blocks.table import DamagedBlockError
 from declip.losses import Loss
+from declip.persistence import whole_file
 from declip.solvers.als import State
 
 __all__ = ["Checkpoint", "load_part", "save_part"]

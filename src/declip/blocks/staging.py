@@ -18,9 +18,10 @@ from numpy.typing import NDArray
 
 from declip.blocks.running import Runner
 from declip.blocks.summary import Summary
-from declip.blocks.table import Block, BlockTable, whole_file
+from declip.blocks.table import Block, BlockTable
 from declip.blocks.writing import block_edges, finish, write_block
 from declip.intervals import Intervals
+from declip.persistence import whole_file
 from declip.validation import check_cells, check_triplets, limits_of_all_cells, refuse_repeated
 
 __all__ = ["Listing", "Staged", "listed_from_table", "prepare"]

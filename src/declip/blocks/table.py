@@ -13,8 +13,6 @@ import hashlib
 import json
 import os
 import zlib
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -26,6 +24,7 @@ from numpy.typing import NDArray
 from declip.blocks.summary import Summary
 from declip.intervals import Cells, face_value
 from declip.losses import CLIPPED_MODES
+from declip.persistence import whole_file
 
 __all__ = [
     "MANIFEST",
@@ -34,7 +33,6 @@ __all__ = [
     "DamagedBlockError",
     "checksums",
     "stretch",
-    "whole_file",
 ]
 
 FORMAT = 1
@@ -266,19 +264,6 @@ def checksums(path: Path) -> tuple[int, ...]:
     """Return the checksum of each MiB of a file."""
     with path.open("rb", buffering=0) as file:
         return tuple(zlib.crc32(page) for page in iter(lambda: file.read(PAGE), b""))
-
-
-@contextmanager
-def whole_file(path: Path) -> Iterator[Path]:
-    """Give a temporary path that takes the name ``path``, at once, if the block ends well."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.{os.urandom(4).hex()}")
-    try:
-        yield temporary
-        with temporary.open("rb") as file:
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    finally:
-        temporary.unlink(missing_ok=True)
 
 
 def _digest(content: dict[str, Any]) -> str:

@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from declip.blocks.summary import Summary
-from declip.blocks.table import MANIFEST, Block, BlockTable, checksums, stretch, whole_file
+from declip.blocks.table import MANIFEST, Block, BlockTable, checksums, stretch
 from declip.intervals import Intervals
+from declip.persistence import whole_file
 
 __all__ = ["block_edges", "finish", "new_folder", "write_block", "write_intervals"]
 

@@ -30,9 +30,8 @@ from declip.dask.running import (
     with_workers_that_stay,
 )
 from declip.dask.sources import is_frame, is_long, table_of
-from declip.estimators.base import named_columns
 from declip.lowrank import LowRank
-from declip.validation import check_cells, check_memory, check_selection
+from declip.validation import check_cells, check_memory, check_selection, named_columns
 
 __all__ = ["FroCMC"]
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from numbers import Integral, Real
 from os import PathLike
 from pathlib import Path
@@ -16,29 +15,30 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin, _fit_context
 from sklearn.callback import CallbackSupportMixin, with_callbacks
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 from threadpoolctl import threadpool_limits
 
 from declip import persistence
 from declip.containers import opened
+from declip.estimators.progress import SweepReporter
 from declip.intervals import Intervals, as_intervals
 from declip.losses import Hinge
 from declip.lowrank import LowRank
 from declip.solvers import NO_RESUME_POINT, ResumePoint
 from declip.validation import (
     check_cells,
+    check_columns,
     check_memory,
     check_selection,
     check_some_exact,
+    named_columns,
     table_to_triplets,
     warn_about_coverage,
     warn_nothing_clipped,
-    warn_user,
 )
 
-__all__ = ["SHARED_CONSTRAINTS", "CompletionEstimator", "fitted_low_rank", "named_columns"]
+__all__ = ["SHARED_CONSTRAINTS", "CompletionEstimator", "fitted_low_rank"]
 
 SHARED_CONSTRAINTS: dict[str, Any] = {
     "ceiling": "no_validation",
@@ -56,7 +56,6 @@ _FEWER_ROWS = "transform fewer rows at a time."
 _SINGLE_CELLS = "ask for fewer rows or columns, or for single cells with predict(rows, cols)."
 _USE_FIT = "use fit, then predict(rows, cols) for single cells or reconstruct(rows=, cols=)."
 _NO_MATTER = ("n_jobs", "verbose", "checkpoint", "on_interrupt")  # to the result of a fit
-_FACTORS = ("row_factors_", "components_", "row_offset_", "column_offset_", "scale_")
 
 
 class FitState(Protocol):
@@ -146,6 +145,26 @@ class CompletionEstimator(
         """Return mean and standard deviation of the values of cells of the fitted table."""
         raise NotImplementedError
 
+    def predictive_draws(
+        self, rows: ArrayLike, cols: ArrayLike, most: int = 32
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return the normal distributions whose mixture is the prediction of cells.
+
+        Parameters
+        ----------
+        rows, cols : array-like of int
+            The cells, of the fitted table.
+        most : int, default=32
+            Draws at most, evenly spread over those that were kept.
+
+        Returns
+        -------
+        mean, sd : ndarray of shape (n_draws, n_cells)
+            Of each draw from a posterior; without one there is a single draw, that of `predictive`.
+        """
+        mean, sd = self.predictive(rows, cols)
+        return np.asarray(mean, np.float64)[None], np.asarray(sd, np.float64)[None]
+
     def _not_converged(self, state: State) -> str:
         """Return the words of the warning."""
         raise NotImplementedError
@@ -212,7 +231,7 @@ class CompletionEstimator(
         with self._opened(X, dense_result) as table:
             columns, treated = self._columns(X, table), self._check_fittable(table)
             resume_point = self._resume_point(treated)
-            reporter = _SweepReporter(self, X, y, columns)
+            reporter = SweepReporter(self, X, y, columns)
             # BLAS works on small factors here; its threads would only spin beside ours.
             with threadpool_limits(limits=1, user_api="blas"):
                 try:
@@ -286,27 +305,12 @@ class CompletionEstimator(
         if isinstance(X, Intervals) or opened(X).foreign:
             limits = (None, None) if isinstance(X, Intervals) else (self.ceiling, self.floor)
             rows = as_intervals(X, *limits, estimator=self)
-            self._check_columns(rows)
+            check_columns(self, named_columns(rows.shape[1], rows.col_labels))
             return rows
         cells = table_to_triplets(X, estimator=self, allow_empty=True)
         # before the limits: those of other columns would only seem to have the wrong shape
         validate_data(self, X, reset=False, skip_check_array=True)
         return Intervals.from_cells(cells, self.ceiling, self.floor)
-
-    def _check_columns(self, X: Intervals) -> None:
-        """Do for an Intervals what scikit-learn's validate_data does for a table."""
-        labels = list(named_columns(X.shape[1], X.col_labels).get("feature_names_in_", []))
-        if X.shape[1] != self.n_features_in_:
-            raise ValueError(
-                f"X has {X.shape[1]} features, but {type(self).__name__} is expecting "
-                f"{self.n_features_in_} features as input."
-            )
-        if labels and list(getattr(self, "feature_names_in_", labels)) != labels:
-            unseen = [name for name in labels if name not in set(self.feature_names_in_)]
-            raise ValueError(
-                "The feature names should match those that were passed during fit"
-                + (f"; unseen at fit time: {', '.join(unseen[:5])}." if unseen else ", in order.")
-            )
 
     def transform(self, X: Any) -> NDArray:
         """Restore a table, solving for its rows with the fitted column factors.
@@ -475,63 +479,5 @@ def fitted_low_rank(estimator: CompletionEstimator[Any, Any]) -> LowRank:
     return estimator._low_rank()
 
 
-def named_columns(n_cols: int, labels: Any = None) -> dict[str, Any]:
-    """Return the fitted attributes about columns; names only if all of them are texts."""
-    names = [] if labels is None else list(labels)
-    if not (names and all(isinstance(name, str) for name in names)):
-        return {"n_features_in_": n_cols}
-    return {"n_features_in_": n_cols, "feature_names_in_": np.asarray(names, dtype=object)}
-
-
 def _check_dense(intervals: Intervals, what: str, remedy: str) -> None:
     check_memory(intervals.shape, intervals.dtype, what, remedy)
-
-
-class _SweepReporter:
-    """Tells the callbacks, and the terminal if verbose, of each sweep and of the end."""
-
-    def __init__(
-        self, estimator: CompletionEstimator[Any, Any], X: Any, y: Any, columns: dict[str, Any]
-    ) -> None:
-        self.estimator, self.columns = estimator, columns
-        self.told = {"estimator": estimator, "X": X, "y": y}
-        self.last: Any = None  # what to keep after Ctrl-C
-        self.interrupted = False
-        self.context = estimator._init_callback_context(max_subtasks=estimator._most_sweeps())
-        self.context.call_on_fit_task_begin(**self.told)
-
-    def __call__(self, state: Any) -> bool:
-        estimator = self.estimator
-        if estimator.on_interrupt == "keep":
-            self.last = estimator._snapshot(state)
-        estimator._check_finite(state.history[-1])
-        if estimator.verbose and state.n_iter % estimator.verbose == 0:
-            print(f"sweep {state.n_iter:4d}: objective {state.history[-1]:.8g}")
-        task = self.context.subcontext(task_name="sweep")
-        task.call_on_fit_task_begin(**self.told)
-        attributes = lambda: self.columns | estimator._fitted(state)  # noqa: E731
-        return task.call_on_fit_task_end(**self.told, reconstruction_attributes=attributes)
-
-    def kept(self) -> Any:
-        """Return what the last sweep left, or let Ctrl-C end the fit."""
-        if self.last is None:
-            raise
-        self.interrupted = True
-        warn_user(
-            f"{type(self.estimator).__name__} was interrupted after {self.last.n_iter} sweeps, and "
-            "kept what it had.",
-            ConvergenceWarning,
-        )
-        return replace(self.last, stopped=True)
-
-    def end(self, state: Any, fitted: dict[str, Any], resume_point: ResumePoint) -> None:
-        """Tell of the end of a fit that is sound, and warn if it had not settled."""
-        estimator = self.estimator
-        estimator._check_finite(fitted["objective_"], *(fitted.get(n, 0.0) for n in _FACTORS))
-        if self.interrupted:
-            fitted["converged_"] = False
-        else:
-            resume_point.done()
-        self.context.call_on_fit_task_end(**self.told, reconstruction_attributes=lambda: fitted)
-        if not state.converged and not state.stopped:
-            warn_user(estimator._not_converged(state), ConvergenceWarning)

@@ -242,6 +242,26 @@ class BayesCMC(CompletionEstimator[Run, Posterior]):
         """
         return self._model().moments(*self._cells(rows, cols), effective_n_jobs(self.n_jobs))
 
+    def predictive_draws(
+        self, rows: ArrayLike, cols: ArrayLike, most: int = 32
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return mean and standard deviation of the values of cells, by each of some draws.
+
+        Parameters
+        ----------
+        rows, cols : array-like of int
+            The cells, of the fitted table.
+        most : int, default=32
+            Draws at most, evenly spread over those that were kept.
+
+        Returns
+        -------
+        mean, sd : ndarray of shape (n_draws, n_cells)
+            Of the normal distributions whose mixture is the prediction (of ``df`` degrees of
+            freedom where that was asked for).
+        """
+        return self._model().components(*self._cells(rows, cols), most)
+
     def predict_interval(
         self, rows: ArrayLike, cols: ArrayLike, coverage: float = 0.9
     ) -> tuple[NDArray, NDArray]:

@@ -16,7 +16,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from declip.blocks import BlockProblem, BlockTable, Here, ObjectiveTerms, Runner, fit_blocks
-from declip.estimators.base import SHARED_CONSTRAINTS, named_columns
+from declip.estimators.base import SHARED_CONSTRAINTS
 from declip.estimators.factors import LowRankEstimator
 from declip.intervals import Intervals
 from declip.losses import CLIPPED_MODES, Loss
@@ -30,7 +30,13 @@ from declip.solvers import (
     start_loss,
     start_model,
 )
-from declip.validation import check_memory, check_no_limits, check_rank, check_some_exact
+from declip.validation import (
+    check_memory,
+    check_no_limits,
+    check_rank,
+    check_some_exact,
+    named_columns,
+)
 
 __all__ = ["FroCMC"]
 

@@ -1,7 +1,7 @@
 """Models and the states of long fits in files: no pickle, checked, whole or not at all."""
 
 from declip.persistence.archive import LIBRARY, Archive, checksum, read_archive, write_archive
-from declip.persistence.atomic import new_file
+from declip.persistence.atomic import new_file, whole_file
 from declip.persistence.checkpoint import Checkpoint, fingerprint
 from declip.persistence.codec import decode, encode
 from declip.persistence.errors import FileError, ModelFileError, one_line
@@ -22,5 +22,6 @@ __all__ = [
     "one_line",
     "read_archive",
     "save",
+    "whole_file",
     "write_archive",
 ]

@@ -10,18 +10,32 @@ from pathlib import Path
 
 from declip.persistence.errors import FileError
 
-__all__ = ["new_file"]
+__all__ = ["new_file", "whole_file"]
+
+
+@contextmanager
+def whole_file(path: Path) -> Iterator[Path]:
+    """Give a temporary path beside ``path``, of the same kind; rename it if the block ends well.
+
+    If the block raises, nothing is left behind and a file that was there before is untouched. If
+    the process is killed or the power fails, ``path`` holds the old file or the new one, whole;
+    a temporary file may then be left beside it.
+    """
+    temporary = path.with_name(f".{path.stem[:100]}.{secrets.token_hex(6)}.tmp{path.suffix}")
+    try:
+        yield temporary
+        _sync(temporary)  # else the new name could reach the disk before what it names
+        os.replace(temporary, path)
+        _sync(path.parent)
+    finally:
+        temporary.unlink(missing_ok=True)
 
 
 @contextmanager
 def new_file(
     path: str | Path, overwrite: bool = False, error: type[FileError] = FileError
 ) -> Iterator[Path]:
-    """Give a temporary path beside ``path``, of the same kind; rename it if the block ends well.
-
-    If the block raises, nothing is left behind and a file that was there before is untouched. If
-    the process is killed or the power fails, ``path`` holds the old file or the new one, whole;
-    a temporary file may then be left beside it.
+    """Do the same for a file that was asked for, with an error that says why it cannot be written.
 
     Parameters
     ----------
@@ -35,16 +49,11 @@ def new_file(
     path = Path(path)
     target = Path(os.path.realpath(path))  # a link stays a link
     _check_free(path, target, overwrite, error)
-    temporary = target.with_name(f".{target.stem[:100]}.{secrets.token_hex(6)}.tmp{target.suffix}")
     try:
-        yield temporary
-        _sync(temporary)  # else the new name could reach the disk before what it names
-        os.replace(temporary, target)
-        _sync(target.parent)
+        with whole_file(target) as temporary:
+            yield temporary
     except OSError as problem:
         raise error(path, f"cannot be written: {problem.strerror or problem}") from problem
-    finally:
-        temporary.unlink(missing_ok=True)
 
 
 def _check_free(path: Path, target: Path, overwrite: bool, error: type[FileError]) -> None:

@@ -76,6 +76,13 @@ class ColumnTobit(BaseEstimator):
         """Return mean and standard deviation of the column of each cell."""
         return self.predict(rows, cols), self.spread_[np.asarray(cols)]
 
+    def predictive_draws(
+        self, rows: NDArray, cols: NDArray, most: int = _DRAWS[1]
+    ) -> tuple[NDArray, NDArray]:
+        """Return the same as one draw, of shape (1, n_cells)."""
+        mean, sd = self.predictive(rows, cols)
+        return mean[None], sd[None]
+
 
 class CensoredNormal(BaseEstimator):
     """Rows drawn from one normal distribution with a full covariance, by Gibbs sampling.
@@ -110,10 +117,10 @@ class CensoredNormal(BaseEstimator):
 
     def predictive(self, rows: NDArray, cols: NDArray) -> tuple[NDArray, NDArray]:
         """Return mean and standard deviation of cells given the rest of their rows."""
-        mean, sd = self.components(rows, cols)
+        mean, sd = self.predictive_draws(rows, cols)
         return mean.mean(axis=0), np.sqrt(mean.var(axis=0) + (sd**2).mean(axis=0))
 
-    def components(
+    def predictive_draws(
         self, rows: NDArray, cols: NDArray, most: int = _DRAWS[1]
     ) -> tuple[NDArray, NDArray]:
         """Return mean and standard deviation by some draws, of shape (n_draws, n_cells)."""
@@ -124,13 +131,7 @@ class CensoredNormal(BaseEstimator):
 
 def components(estimator: Any, rows: NDArray, cols: NDArray) -> tuple[NDArray, NDArray]:
     """Return the normal components by which a fitted method predicts cells, (K, n_cells) each."""
-    most = _draws(len(rows), _CELL_DRAWS)
-    if isinstance(estimator, CensoredNormal):
-        return estimator.components(rows, cols, most)
-    if isinstance(estimator, BayesCMC):
-        return estimator.posterior_.components(rows, cols, most)
-    mean, sd = estimator.predictive(rows, cols)
-    return np.asarray(mean, np.float64)[None], np.asarray(sd, np.float64)[None]
+    return estimator.predictive_draws(rows, cols, _draws(len(rows), _CELL_DRAWS))
 
 
 def _draws(n_cells: int, numbers: int) -> int:

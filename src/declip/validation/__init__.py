@@ -9,6 +9,7 @@ from declip.validation.cells import (
     check_triplets,
     refuse_repeated,
 )
+from declip.validation.columns import check_columns, named_columns
 from declip.validation.coverage import name_some, warn_about_coverage, warn_nothing_clipped
 from declip.validation.limits import (
     Limit,
@@ -39,6 +40,7 @@ __all__ = [
     "check_bounds",
     "check_cells",
     "check_choice",
+    "check_columns",
     "check_logarithms",
     "check_memory",
     "check_no_limits",
@@ -52,6 +54,7 @@ __all__ = [
     "free_memory",
     "limits_of_all_cells",
     "name_some",
+    "named_columns",
     "refuse_repeated",
     "resolve_limit",
     "table_to_triplets",

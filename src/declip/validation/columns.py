@@ -1,4 +1,4 @@
-"""Columns of any type turned into floats, and the errors about text, dates and the like."""
+"""Columns of any type turned into floats, their names, and the errors about them."""
 
 from typing import Any, NoReturn
 
@@ -96,3 +96,27 @@ def refuse_dates(cells: NDArray[Any], name: str) -> NoReturn:
         f"{name} holds dates or durations ({cells.dtype}, first {first}): "
         "convert them to numbers or drop them."
     )
+
+
+def named_columns(n_cols: int, labels: Any = None) -> dict[str, Any]:
+    """Return the fitted attributes about columns; names only if all of them are texts."""
+    names = [] if labels is None else list(labels)
+    if not (names and all(isinstance(name, str) for name in names)):
+        return {"n_features_in_": n_cols}
+    return {"n_features_in_": n_cols, "feature_names_in_": np.asarray(names, dtype=object)}
+
+
+def check_columns(fitted: Any, found: dict[str, Any]) -> None:
+    """Refuse columns that are not those of a fitted estimator, in the words of scikit-learn."""
+    n_cols, labels = found["n_features_in_"], list(found.get("feature_names_in_", []))
+    if n_cols != fitted.n_features_in_:
+        raise ValueError(
+            f"X has {n_cols} features, but {type(fitted).__name__} is expecting "
+            f"{fitted.n_features_in_} features as input."
+        )
+    if labels and list(getattr(fitted, "feature_names_in_", labels)) != labels:
+        unseen = [name for name in labels if name not in set(fitted.feature_names_in_)]
+        raise ValueError(
+            "The feature names should match those that were passed during fit"
+            + (f"; unseen at fit time: {', '.join(unseen[:5])}." if unseen else ", in order.")
+        )

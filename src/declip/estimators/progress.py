@@ -1,0 +1,64 @@
+"""What is told of a fit while it goes on, and when it ends."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from sklearn.exceptions import ConvergenceWarning
+
+from declip.solvers import ResumePoint
+from declip.validation import warn_user
+
+__all__ = ["SweepReporter"]
+
+_FACTORS = ("row_factors_", "components_", "row_offset_", "column_offset_", "scale_")
+
+
+class SweepReporter:
+    """Tells the callbacks, and the terminal if verbose, of each sweep and of the end."""
+
+    def __init__(self, estimator: Any, X: Any, y: Any, columns: dict[str, Any]) -> None:
+        self.estimator, self.columns = estimator, columns
+        self.told = {"estimator": estimator, "X": X, "y": y}
+        self.last: Any = None  # what to keep after Ctrl-C
+        self.interrupted = False
+        self.context = estimator._init_callback_context(max_subtasks=estimator._most_sweeps())
+        self.context.call_on_fit_task_begin(**self.told)
+
+    def __call__(self, state: Any) -> bool:
+        """Tell of a sweep; return whether a callback asks the fit to stop."""
+        estimator = self.estimator
+        if estimator.on_interrupt == "keep":
+            self.last = estimator._snapshot(state)
+        estimator._check_finite(state.history[-1])
+        if estimator.verbose and state.n_iter % estimator.verbose == 0:
+            print(f"sweep {state.n_iter:4d}: objective {state.history[-1]:.8g}")
+        task = self.context.subcontext(task_name="sweep")
+        task.call_on_fit_task_begin(**self.told)
+        attributes = lambda: self.columns | estimator._fitted(state)  # noqa: E731
+        return task.call_on_fit_task_end(**self.told, reconstruction_attributes=attributes)
+
+    def kept(self) -> Any:
+        """Return what the last sweep left, or let Ctrl-C end the fit."""
+        if self.last is None:
+            raise
+        self.interrupted = True
+        warn_user(
+            f"{type(self.estimator).__name__} was interrupted after {self.last.n_iter} sweeps, and "
+            "kept what it had.",
+            ConvergenceWarning,
+        )
+        return replace(self.last, stopped=True)
+
+    def end(self, state: Any, fitted: dict[str, Any], resume_point: ResumePoint) -> None:
+        """Tell of the end of a fit that is sound, and warn if it had not settled."""
+        estimator = self.estimator
+        estimator._check_finite(fitted["objective_"], *(fitted.get(n, 0.0) for n in _FACTORS))
+        if self.interrupted:
+            fitted["converged_"] = False
+        else:
+            resume_point.done()
+        self.context.call_on_fit_task_end(**self.told, reconstruction_attributes=lambda: fitted)
+        if not state.converged and not state.stopped:
+            warn_user(estimator._not_converged(state), ConvergenceWarning)
