@@ -4,8 +4,9 @@ import cvxpy as cp
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
+from tests.helpers import cell_losses, random_model
 from tests.plain import certificate, gradient, minimise, objective, total_loss
-from tests.twin import cell_loss, random_bounds
+from tests.twin import random_bounds
 
 import declip.objective
 from declip import Intervals
@@ -16,22 +17,11 @@ SCALES = [pytest.param(0.0, id="hinge"), pytest.param(0.7, id="tobit")]
 BIAS = [pytest.param(False, id="factors"), pytest.param(True, id="offsets")]
 
 
-def random_model(rng, shape, k, *, bias, size=1.0):
-    A, B = (size * rng.standard_normal((n, k + bias)) for n in shape)
-    return LowRank(A, B, 0.3 if bias else 0.0, bias)
-
-
 def random_problem(seed, shape=(8, 6), k=3, *, bias=False, size=1.0):
     rng = np.random.default_rng(seed)
     intervals = Intervals.from_bounds(*random_bounds(rng, shape))
-    return intervals, random_model(rng, shape, k, bias=bias, size=size)
-
-
-def cell_losses(intervals, X, scale):
-    """The loss of every cell, by NumPy."""
-    lower, upper = intervals.to_bounds()
-    seen = ~np.isnan(lower)
-    return cell_loss(X[seen], lower[seen], upper[seen], scale)[0]
+    mean = 0.3 if bias else 0.0
+    return intervals, random_model(rng, shape, k, bias=bias, mean=mean, size=size)
 
 
 # The objective.
@@ -124,7 +114,7 @@ def test_cells_of_the_whole_matrix_are_those_found_one_by_one(monkeypatch, bias,
 def test_a_table_with_few_observed_cells_is_never_made_as_a_whole(monkeypatch):
     rows = np.arange(40)
     intervals = Intervals.from_triplets(rows, rows % 30, np.ones(40), shape=(40, 30))
-    model = random_model(np.random.default_rng(0), (40, 30), 120, bias=False)
+    model = random_model(0, (40, 30), 120)
     monkeypatch.setattr(LowRank, "block", lambda *_: pytest.fail("made as a whole"))
     expected = 0.5 * ((np.einsum("ik,ik->i", model.A, model.B[rows % 30]) - 1) ** 2).sum()
     assert_allclose(total_loss(intervals, model), expected, rtol=1e-12)
@@ -244,7 +234,7 @@ def test_the_matrix_of_the_convex_problem_is_found_where_it_is_unique():
     rng = np.random.default_rng(30)
     table = rng.standard_normal((8, 6))
     intervals = Intervals.from_table(np.minimum(table, 1.0), ceiling=1.0)
-    start = random_model(rng, (8, 6), 6, bias=False, size=0.3)
+    start = random_model(rng, (8, 6), 6, size=0.3)
     fit = minimise(intervals, start, 0.5, max_iter=5000, tol=1e-15)
     X = solve_convex(intervals, 0.5)[1]
     # Strongly convex in the cells that count, so X is off by the root of twice the gap, 1e-4.

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from tests.helpers import random_model
 
 from declip import Intervals
 from declip.clipping import Limits
@@ -11,11 +12,7 @@ from declip.objective import gradient, largest_alpha
 from declip.penalties import ClippedTraceNorm, Ridge, TraceNorm
 from declip.svd import SVD, product_svd
 
-
-def random_model(seed=0, shape=(7, 5), k=2, *, bias=True):
-    rng = np.random.default_rng(seed)
-    A, B = (rng.standard_normal((n, k + bias)) for n in shape)
-    return LowRank(A, B, 0.3, bias)
+SHAPE = (7, 5)
 
 
 def test_the_ridge_on_offsets_is_that_on_factors_unless_given():
@@ -24,7 +21,7 @@ def test_the_ridge_on_offsets_is_that_on_factors_unless_given():
 
 
 def test_the_ridge_is_half_its_strengths_times_the_squares():
-    model = random_model()
+    model = random_model(0, SHAPE, 2, bias=True, mean=0.3)
     factors = (model.P**2).sum() + (model.Q**2).sum()
     offsets = (model.row_offset**2).sum() + (model.col_offset**2).sum()
     assert_allclose(Ridge(2.0, 0.5).value(model), factors + 0.25 * offsets, rtol=1e-14)
@@ -36,7 +33,7 @@ def test_the_ridge_of_a_row_has_the_strength_of_offsets_last():
 
 
 def test_the_ridge_on_balanced_factors_is_the_trace_norm():
-    balanced, S, _ = random_model(bias=False).balanced()
+    balanced, S, _ = random_model(0, SHAPE, 2).balanced()
     assert_allclose(Ridge(2.0).value(balanced), TraceNorm(2.0).value(S), rtol=1e-13)
 
 
@@ -66,7 +63,7 @@ def test_new_directions_are_those_of_the_gradient_above_the_strength():
 
 @pytest.mark.parametrize("seed", range(3))
 def test_a_step_on_the_clipped_trace_norm_goes_down_its_gradient(seed):
-    X = random_model(seed, k=4, bias=False)
+    X = random_model(seed, SHAPE, 4)
     X = LowRank(X.A, X.B)
     limits = Limits(np.full((1, 1), -1.5), np.full((1, 1), 1.5))
     penalty, step = ClippedTraceNorm(0.7, limits), 0.4

@@ -6,10 +6,6 @@ import numpy as np
 from scipy.optimize import linprog
 
 
-def low_rank(rng, n1, n2, r):
-    return rng.standard_normal((n1, r)) @ rng.standard_normal((r, n2))
-
-
 def bases(M, r):
     U, _, Vt = np.linalg.svd(M)
     return U[:, :r], Vt[:r].T

@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 from tests.diagnostics import dense
+from tests.helpers import low_rank
 
 from declip import FroCMC, Intervals, diagnose
 from declip.diagnostics.determination import determine, weakest
@@ -14,7 +15,7 @@ def noiseless(seed):
     rng = np.random.default_rng(seed)
     n1, n2 = rng.integers(40, 70, 2)
     r = int(rng.integers(2, 5))
-    M = dense.low_rank(rng, n1, n2, r)
+    M = low_rank(rng, (n1, n2), r)
     C = np.quantile(M, 1 - rng.uniform(0.05, 0.75))
     X = np.minimum(M, C)
     X[rng.random(X.shape) < rng.uniform(0, 0.4)] = np.nan

@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 from scipy import sparse
 from sklearn.exceptions import NotFittedError
-from tests.diagnostics import dense
+from tests.helpers import low_rank
 
 from declip import BayesCMC, DTrCMC, ExactCMC, FroCMC, Intervals, TrCMC, diagnose
 
@@ -17,7 +17,7 @@ C, L = 1.5, -2.0
 
 def table(seed=0, shape=(24, 18), sigma=0.1):
     rng = np.random.default_rng(seed)
-    M = dense.low_rank(rng, *shape, 2)
+    M = low_rank(rng, shape)
     X = np.clip(M + sigma * rng.standard_normal(shape), L, C)
     X[rng.random(shape) < 0.2] = np.nan
     X[3] = np.where(np.isnan(X[3]), np.nan, C)

@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 from tests.diagnostics import dense
+from tests.helpers import low_rank
 
 from declip.diagnostics.tangent import Tangent
 from declip.lowrank import LowRank
@@ -11,7 +12,7 @@ def random_case(seed):
     rng = np.random.default_rng(seed)
     n1, n2 = rng.integers(5, 14, 2)
     r = int(rng.integers(1, 4))
-    M = dense.low_rank(rng, n1, n2, r)
+    M = low_rank(rng, (n1, n2), r)
     return rng, M, *dense.bases(M, r)
 
 

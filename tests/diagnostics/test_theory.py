@@ -3,6 +3,7 @@ from math import ceil, exp, log, log2, sqrt
 import numpy as np
 import pytest
 from tests.diagnostics import dense
+from tests.helpers import low_rank
 
 from declip import diagnose
 from declip.diagnostics.tangent import Tangent
@@ -34,7 +35,7 @@ def case(seed, smallest=12, largest=20, ranks=(2, 5)):
     rng = np.random.default_rng(seed)
     n1, n2 = rng.integers(smallest, largest, 2)
     r = int(rng.integers(*ranks))
-    M = dense.low_rank(rng, n1, n2, r)
+    M = low_rank(rng, (n1, n2), r)
     ceiling = np.quantile(M, rng.uniform(0.7, 0.95)) + 0.2 * rng.standard_normal(M.shape)
     floor = np.full(M.shape, -np.inf)
     if seed % 3:
@@ -71,7 +72,7 @@ def test_nu_by_lanczos_equals_the_dense_computation(seed):
 @pytest.mark.parametrize("seed", range(8))
 def test_rho_inf_lies_in_its_interval_by_linear_programming(seed):
     rng = np.random.default_rng(seed)
-    M = dense.low_rank(rng, 4, 5, 1)
+    M = low_rank(rng, (4, 5), 1)
     U, V = dense.bases(M, 1)
     ceiling, floor = np.full(M.shape, np.quantile(M, 0.8)), np.full(M.shape, -np.inf)
     if seed % 2:
@@ -173,7 +174,7 @@ def test_a_failed_condition_asks_for_more_than_can_be_observed():
 
 def test_conditions_hold_where_nothing_is_hidden_and_all_is_observed():
     rng = np.random.default_rng(0)
-    M = dense.low_rank(rng, 12, 10, 2)
+    M = low_rank(rng, (12, 10), 2)
     theory = diagnose(M, ceiling=M.max() + 1, expert=True, truth=M).theory
     assert theory.nu_B == 0
     assert theory.holds is True

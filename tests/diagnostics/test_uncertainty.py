@@ -3,7 +3,7 @@ import itertools
 import numpy as np
 import pytest
 from scipy.stats import spearmanr
-from tests.diagnostics import dense
+from tests.helpers import low_rank
 
 from declip import FroCMC, Intervals, diagnose
 from declip.diagnostics.residuals import check_residuals
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
 
 def noisy(seed, *, clip=0.3, sigma=0.3, observed=0.7, skewed=False, uneven=False):
     rng = np.random.default_rng(seed)
-    M = dense.low_rank(rng, 60, 80, 3)
+    M = low_rank(rng, (60, 80), 3)
     if skewed:  # factors that are positive and of unequal size, as in the paper's task
         M = rng.gamma(0.7, size=(60, 3)) @ rng.gamma(0.7, size=(3, 80))
         M *= np.sqrt(3) / M.std()

@@ -5,6 +5,7 @@ import pytest
 from capped import CappedTrCMC, prox, value
 from huber import HuberCMC, huber
 from numpy.testing import assert_allclose
+from tests.helpers import low_rank
 
 from declip import Intervals, TrCMC
 from declip.lowrank import LowRank
@@ -12,7 +13,7 @@ from declip.lowrank import LowRank
 
 def table(seed=0, noise=0.1):
     rng = np.random.default_rng(seed)
-    truth = rng.normal(size=(30, 2)) @ rng.normal(size=(2, 20))
+    truth = low_rank(rng, (30, 20))
     return truth, np.minimum(truth + noise * rng.normal(size=truth.shape), 1.5)
 
 

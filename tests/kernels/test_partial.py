@@ -1,4 +1,4 @@
-"""A Newton step in parts against NumPy: its sums, its solution, and and its effect on limits."""
+"""A Newton step in parts against NumPy: its sums, its solution, and its effect on limits."""
 
 import numpy as np
 import pytest
@@ -13,16 +13,8 @@ RANKS = [1, 2, 3, 5, 8, 9, 16, 17, 33, 70]
 LENGTHS = np.array([1.0, 0.5, 0.25])
 
 
-@pytest.fixture(params=kernels.isa_names())
-def isa(request):
-    before = kernels.current_isa()
-    kernels.use_isa(request.param)
-    yield request.param
-    kernels.use_isa(before)
-
-
 class Problem:
-    """Rows 0, 1, 2 are empty, all open and all exact."""
+    """Rows 0, 1, 2 are empty, all censored and all exact."""
 
     def __init__(self, k, *, scale=0.0, n_rows=7, n_cols=150, dtype=np.float64):
         rng = np.random.default_rng([7, k])

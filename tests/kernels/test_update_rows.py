@@ -1,4 +1,4 @@
-"""The half-sweep against its NumPy twin, and the promise that no row's objective rises."""
+"""The update of rows against its NumPy twin, and the promise that no row's objective rises."""
 
 import numpy as np
 import pytest
@@ -16,16 +16,8 @@ RANKS = [1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 24, 31, 33, 63, 64, 65, 70]
 SOLVE = {"inner_steps": 200, "inner_tol": 1e-18}
 
 
-@pytest.fixture(params=kernels.isa_names())
-def isa(request):
-    before = kernels.current_isa()
-    kernels.use_isa(request.param)
-    yield request.param
-    kernels.use_isa(before)
-
-
 class Problem:
-    """A random half-sweep: rows 0, 1, 2 are empty, all open and all exact."""
+    """A random problem: rows 0, 1, 2 are empty, all censored and all exact."""
 
     def __init__(self, seed, k, *, n_rows=6, n_cols=40, ridge=0.5, scale=0.0, dtype=np.float64):
         rng = np.random.default_rng([seed, k])

@@ -8,6 +8,7 @@ import polars as pl
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
+from tests.helpers import low_rank
 
 import declip
 from declip import Intervals, restore
@@ -15,10 +16,8 @@ from declip import Intervals, restore
 FAST = {"method": "tobit", "n_components": 2, "alpha": 1.0}
 
 
-def table(n=120, p=6, rank=2, noise=0.3, seed=0):
-    rng = np.random.default_rng(seed)
-    truth = rng.normal(size=(n, rank)) @ rng.normal(size=(rank, p))
-    return truth + noise * rng.normal(size=(n, p))
+def table(n=120):
+    return low_rank(0, (n, 6), noise=0.3)
 
 
 @pytest.fixture(scope="module")

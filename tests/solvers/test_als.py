@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from tests.helpers import low_rank, random_model
 from tests.plain import gradient, minimise, objective, solve_rows
 from tests.twin import Row, minimiser, random_bounds
 
@@ -15,21 +16,14 @@ SCALES = [pytest.param(0.0, id="hinge"), pytest.param(1.0, id="tobit")]
 BIAS = [pytest.param(False, id="factors"), pytest.param(True, id="offsets")]
 
 
-def random_start(rng, shape, k, *, bias=False, mean=0.0, size=0.5):
-    A, B = (size * rng.standard_normal((n, k + bias)) for n in shape)
-    return LowRank(A, B, mean, bias)
-
-
-def low_rank_table(seed, shape=(40, 25), k=3, noise=0.1):
-    rng = np.random.default_rng(seed)
-    X = rng.standard_normal((shape[0], k)) @ rng.standard_normal((k, shape[1]))
-    return X + noise * rng.standard_normal(shape)
+def low_rank_table(seed, shape=(40, 25), rank=3, noise=0.1):
+    return low_rank(seed, shape, rank, noise=noise)
 
 
 def problem(seed, *, bias=False, k=3, shape=(12, 9)):
     rng = np.random.default_rng(seed)
     intervals = Intervals.from_bounds(*random_bounds(rng, shape))
-    return intervals, random_start(rng, shape, k, bias=bias)
+    return intervals, random_model(rng, shape, k, bias=bias, size=0.5)
 
 
 # The objective never rises.
@@ -51,7 +45,7 @@ def test_the_objective_never_rises(bias, clipped):
         size = rng.choice([0.1, 1, 10])
         bounds = random_bounds(rng, shape, missing=missing, spread=spread)
         intervals = Intervals.from_bounds(*bounds).treat(clipped)
-        start = random_start(rng, shape, rng.integers(1, 1 + min(8, *shape)), bias=bias, size=size)
+        start = random_model(rng, shape, rng.integers(1, 1 + min(8, *shape)), bias=bias, size=size)
         scale = rng.choice([0.01, 1.0, 100.0]) if clipped == "tobit" else 0.0
         alpha = 10 ** rng.uniform(-3, 2)
         assert_never_rises(minimise(intervals, start, alpha, scale=scale, max_iter=12).history)
@@ -63,7 +57,7 @@ def test_the_objective_never_rises_towards_a_perfect_fit(scale, alpha):
     for seed in range(5):
         X = low_rank_table(seed, noise=0.0)
         intervals = Intervals.from_table(np.minimum(X, 2.0), ceiling=2.0)
-        start = random_start(np.random.default_rng(seed), X.shape, 3, size=3.0)
+        start = random_model(seed, X.shape, 3, size=3.0)
         solution = minimise(intervals, start, alpha, scale=scale, max_iter=100, tol=0.0)
         # A perfect fit of 1000 cells, each below 20 and rounded to some eps, has a loss of 1e-26.
         rounding = 1e-24
@@ -82,7 +76,7 @@ def test_half_precision_ends_at_the_objective_of_full_precision(unit):
     X = unit * low_rank_table(3)
     intervals = Intervals.from_table(X.clip(max=unit).astype(np.float32), ceiling=unit)
     rng = np.random.default_rng(0)
-    start = random_start(rng, X.shape, 3, size=np.sqrt(unit)).astype(np.float32)
+    start = random_model(rng, X.shape, 3, size=np.sqrt(unit)).astype(np.float32)
     ends = [
         minimise(intervals, start, 0.1 * unit, half=half, tol=1e-8).history[-1]
         for half in (False, True)
@@ -122,7 +116,7 @@ def test_history_ends_with_the_objective_of_the_model(bias, scale, max_iter):
 def test_history_ends_with_the_objective_of_a_nearly_perfect_fit():
     X = low_rank_table(0, noise=0.0)
     intervals = Intervals.from_table(X)
-    start = random_start(np.random.default_rng(0), X.shape, 3, size=30.0)
+    start = random_model(0, X.shape, 3, size=30.0)
     fit = minimise(intervals, start, 1e-8, max_iter=200, tol=1e-12)
     # From 1e6 down to 1e-6: what is kept must not carry the rounding of the start.
     assert_allclose(fit.history[-1], objective(intervals, fit.model, 1e-8), rtol=1e-10)
@@ -188,7 +182,7 @@ def test_the_state_seen_by_on_sweep_has_the_objective_it_reports():
 def test_threads_do_not_change_the_fit(scale):
     X = low_rank_table(6, (300, 200))
     intervals = Intervals.from_table(np.minimum(X, 1.0), ceiling=1.0)
-    start = random_start(np.random.default_rng(0), X.shape, 3)
+    start = random_model(0, X.shape, 3, size=0.5)
     one, many = (
         minimise(intervals, start, 0.5, scale=scale, max_iter=4, threads=t) for t in (1, 3)
     )
@@ -220,7 +214,7 @@ def test_infinite_ceilings_give_plain_ridge_als():
     X = low_rank_table(8, (12, 9), noise=0.5)
     X[np.random.default_rng(0).random(X.shape) < 0.3] = np.nan
     intervals = Intervals.from_table(X, ceiling=INF, floor=-INF)
-    start = random_start(np.random.default_rng(1), X.shape, 9)
+    start = random_model(1, X.shape, 9, size=0.5)
     fit = minimise(intervals, start, 1.0, max_iter=3000, tol=1e-14)
     P, Q = plain_als(X, start.A.copy(), start.B.copy(), 1.0, 3000)
     # With as many factors as columns every minimum is global.
@@ -231,7 +225,7 @@ def test_infinite_ceilings_give_plain_ridge_als():
 def test_a_sweep_of_plain_als_finds_nothing_to_improve():
     X = low_rank_table(9, noise=0.5)
     intervals = Intervals.from_table(X, ceiling=INF)
-    start = random_start(np.random.default_rng(1), X.shape, 3)
+    start = random_model(1, X.shape, 3, size=0.5)
     fit = minimise(intervals, start, 1.0, max_iter=3000, tol=1e-14)
     P, Q = plain_als(X, fit.model.A.copy(), fit.model.B.copy(), 1.0, 1)
     after = 0.5 * ((X - P @ Q.T) ** 2).sum() + 0.5 * ((P**2).sum() + (Q**2).sum())
@@ -256,7 +250,7 @@ def test_the_mirrored_table_has_the_mirrored_fit():
     X = low_rank_table(11)
     up = Intervals.from_table(np.minimum(X, 1.0), ceiling=1.0)
     down = Intervals.from_table(np.maximum(-X, -1.0), floor=-1.0)
-    start = random_start(np.random.default_rng(0), X.shape, 3)
+    start = random_model(0, X.shape, 3, size=0.5)
     mirrored = LowRank(start.A, -start.B)
     one, other = (
         minimise(t, s, 0.5, max_iter=10, tol=0.0) for t, s in ((up, start), (down, mirrored))
@@ -269,7 +263,7 @@ def test_a_permuted_table_has_the_permuted_fit():
     rng = np.random.default_rng(12)
     X = low_rank_table(12)
     rows, cols = rng.permutation(40), rng.permutation(25)
-    start = random_start(rng, X.shape, 3)
+    start = random_model(rng, X.shape, 3, size=0.5)
     X = np.minimum(X, 1.0)
     one = minimise(Intervals.from_table(X, ceiling=1.0), start, 0.5, max_iter=10, tol=0.0)
     moved = LowRank(start.A[rows], start.B[cols])
@@ -279,7 +273,7 @@ def test_a_permuted_table_has_the_permuted_fit():
 
 
 def test_clipped_cells_are_restored_beyond_their_ceiling():
-    X = low_rank_table(13, (60, 50), k=2, noise=0.0)
+    X = low_rank_table(13, (60, 50), rank=2, noise=0.0)
     ceiling = np.quantile(X, 0.8)
     intervals = Intervals.from_table(np.minimum(X, ceiling), ceiling=ceiling)
     start = start_model(intervals, 2, False, "svd", np.random.default_rng(0))

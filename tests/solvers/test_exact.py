@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from tests.helpers import low_rank, random_intervals
 from tests.plain import minimum_trace_norm
 from tests.twin import random_bounds
 
@@ -13,13 +14,8 @@ from declip.solvers.exact import _Splitting
 INF = np.inf
 
 
-def problem(seed, shape=(12, 9)):
-    return Intervals.from_bounds(*random_bounds(np.random.default_rng(seed), shape))
-
-
-def low_rank(seed, shape, k):
-    rng = np.random.default_rng(seed)
-    return (1 + rng.standard_normal((shape[0], k))) @ (1 + rng.standard_normal((k, shape[1])))
+def problem(seed):
+    return random_intervals(seed, (12, 9))
 
 
 def distance(intervals, X):
@@ -193,7 +189,7 @@ DEGENERATE = {
 
 @pytest.mark.parametrize("case", DEGENERATE)
 def test_degenerate_tables_converge(case):
-    X = np.minimum(low_rank(4, (12, 9), 2), 2.0)
+    X = np.minimum(low_rank(4, (12, 9), centre=1), 2.0)
     X[0, 0] = 2.0
     DEGENERATE[case](X)
     intervals = Intervals.from_table(X, ceiling=2.0)
@@ -203,7 +199,7 @@ def test_degenerate_tables_converge(case):
 
 
 def test_empty_rows_and_columns_are_zero():
-    X = low_rank(5, (12, 9), 2)
+    X = low_rank(5, (12, 9), centre=1)
     X[3], X[:, 2] = np.nan, np.nan
     found = minimum_trace_norm(Intervals.from_table(X)).model.block()
     # A singular value decomposition leaves rows of zeros at rounding.
@@ -241,7 +237,7 @@ def test_the_solution_follows_the_size_of_the_table(size):
 
 
 def test_matrix_free_steps_bracket_the_same_optimum(monkeypatch):
-    M = low_rank(9, (40, 30), 2)
+    M = low_rank(9, (40, 30), centre=1)
     M[np.random.default_rng(0).random(M.shape) < 0.3] = np.nan
     ceiling = np.nanquantile(M, 0.9)
     intervals = Intervals.from_table(np.minimum(M, ceiling), ceiling=ceiling)

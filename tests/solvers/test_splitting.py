@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from tests.helpers import low_rank, random_intervals
 from tests.plain import certificate, douglas_rachford, largest_alpha, proximal
-from tests.twin import cell_loss, random_bounds
+from tests.twin import cell_loss
 
 from declip import Intervals
 from declip.lowrank import LowRank
@@ -29,14 +30,13 @@ each_limits = pytest.mark.parametrize("limits", LIMITS.values(), ids=LIMITS)
 
 
 def problem(seed, shape=(14, 11), share=0.1):
-    intervals = Intervals.from_bounds(*random_bounds(np.random.default_rng(seed), shape))
+    intervals = random_intervals(seed, shape)
     return intervals, share * largest_alpha(intervals)
 
 
 def clipped_table(seed, limits, shape=(14, 11)):
     rng = np.random.default_rng(seed)
-    X = rng.normal(size=(shape[0], 3)) @ rng.normal(size=(3, shape[1]))
-    X = limits.clip(X + 0.1 * rng.normal(size=shape))
+    X = limits.clip(low_rank(rng, shape, 3, noise=0.1))
     X[rng.random(shape) < 0.15] = np.nan
     ends = (np.broadcast_to(F, shape) for F in (limits.ceiling, limits.floor))
     return Intervals.from_table(X, *ends)

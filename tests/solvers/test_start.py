@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from tests.helpers import low_rank
 
 from declip import Intervals
 from declip.lowrank import LowRank
@@ -13,8 +14,7 @@ SHAPE = (30, 20)
 
 
 def table(seed=0):
-    rng = np.random.default_rng(seed)
-    return 3 + rng.standard_normal((30, 4)) @ rng.standard_normal((4, 20))
+    return 3 + low_rank(seed, SHAPE, 4)
 
 
 def clipped(seed=0):

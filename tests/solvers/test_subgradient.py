@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
+from tests.helpers import low_rank
 from tests.plain import largest_alpha, proximal, subgradient_descent
 from tests.twin import cell_loss, random_bounds
 
@@ -36,8 +37,7 @@ def random_start(seed, k=4, shape=SHAPE):
 def table(seed, limits, shape=SHAPE, missing=0.3):
     """A noisy table of rank 2 under some limits, as intervals."""
     rng = np.random.default_rng(seed)
-    X = rng.standard_normal((shape[0], 2)) @ rng.standard_normal((2, shape[1]))
-    X = np.clip(X + 0.1 * rng.standard_normal(shape), limits.floor, limits.ceiling)
+    X = np.clip(low_rank(rng, shape, noise=0.1), limits.floor, limits.ceiling)
     X[rng.random(shape) < missing] = np.nan
     floor, ceiling = (np.broadcast_to(F, shape) for F in (limits.floor, limits.ceiling))
     return Intervals.from_table(X, ceiling=ceiling, floor=floor)

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from tests.helpers import cell_losses, low_rank, random_intervals
 from tests.plain import (
     certificate,
     douglas_rachford,
@@ -36,27 +37,19 @@ def solve(solver, intervals, alpha, start=None, **how):
     )
 
 
-def low_rank_table(seed, shape=(16, 12), k=3, noise=0.1):
-    rng = np.random.default_rng(seed)
-    X = rng.standard_normal((shape[0], k)) @ rng.standard_normal((k, shape[1]))
-    return X + noise * rng.standard_normal(shape)
+def low_rank_table(seed, shape=(16, 12), rank=3, noise=0.1):
+    return low_rank(seed, shape, rank, noise=noise)
 
 
 def problem(seed, shape=(14, 11), share=0.2):
     """Cells of all kinds, and a penalty that is a share of the largest useful one."""
-    intervals = Intervals.from_bounds(*random_bounds(np.random.default_rng(seed), shape))
+    intervals = random_intervals(seed, shape)
     return intervals, share * largest_alpha(intervals)
-
-
-def cell_losses(intervals, X, scale=0.0):
-    lower, upper = intervals.to_bounds()
-    seen = ~np.isnan(lower)
-    return cell_loss(X[seen], lower[seen], upper[seen], scale)[0].sum()
 
 
 def value_of(intervals, X, alpha, scale=0.0):
     """The objective of a dense matrix, from its definition."""
-    value = cell_losses(intervals, X, scale) + alpha * np.linalg.norm(X, "nuc")
+    value = cell_losses(intervals, X, scale).sum() + alpha * np.linalg.norm(X, "nuc")
     if scale == 0:
         return value
     return value / scale**2 + intervals.n_exact * np.log(np.sqrt(2 * np.pi) * scale)
@@ -188,7 +181,7 @@ def test_no_perturbation_of_the_solution_beats_its_certificate(tobit, solver):
         G = gradient(intervals, found.model, found.scale)
         downhill = -(G.exact + G.censored).toarray()
         values = [
-            cell_losses(intervals, Z, found.scale) + alpha * np.linalg.norm(Z, "nuc")
+            cell_losses(intervals, Z, found.scale).sum() + alpha * np.linalg.norm(Z, "nuc")
             for size in (1e-6, 1e-3, 0.1, 1.0)
             for Z in (
                 *(X + size * rng.standard_normal(X.shape) for _ in range(10)),
