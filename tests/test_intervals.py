@@ -233,7 +233,7 @@ def test_triplets_name_every_cell_once(tables):
 
 
 @pytest.mark.parametrize("clipped", ["hinge", "tobit"])
-def test_hinge_and_tobit_keep_the_open_cells(mixed, clipped):
+def test_hinge_and_tobit_keep_the_censored_cells(mixed, clipped):
     assert mixed.treat(clipped) is mixed
 
 
@@ -242,7 +242,7 @@ def test_value_takes_the_finite_end_or_the_middle(mixed):
     assert_same(mixed.treat("value"), Intervals.from_table(face))
 
 
-def test_missing_leaves_the_open_cells_out(mixed):
+def test_missing_leaves_the_censored_cells_out(mixed):
     exact = np.where(LOWER == UPPER, LOWER, NAN)
     assert_same(mixed.treat("missing"), Intervals.from_table(exact))
 
@@ -376,7 +376,7 @@ def test_cells_outside_of_their_table_are_refused(mixed, name, column):
         dataclasses.replace(mixed, by_row=broken)._check_loaded()
 
 
-def test_a_table_without_open_cells_is_taken():
+def test_a_table_without_censored_cells_is_taken():
     exact = Intervals.from_table(np.eye(3))
     exact._check_loaded()
     exact.by_row._check_loaded()

@@ -15,6 +15,7 @@ from declip.estimators.uncertainty import column_noise
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 CELLS = np.array([0, 5, 23, 5]), np.array([1, 2, 5, 0])
+NORMAL = [name for name, model in UNFITTED.items() if not getattr(model, "df", None)]
 POINT = [name for name in UNFITTED if not name.startswith("BayesCMC")]
 
 
@@ -23,6 +24,18 @@ def test_the_mean_is_the_prediction(name):
     mean, sd = fitted(name).predictive(*CELLS)
     assert_allclose(mean, fitted(name).predict(*CELLS))
     assert (sd > 0).all()
+
+
+@pytest.mark.parametrize("name", NORMAL)
+def test_the_mixture_of_the_draws_is_the_prediction(name):
+    model = fitted(name)
+    mean, sd = model.predictive(*CELLS)
+    means, sds = model.predictive_draws(*CELLS, most=10_000)
+    assert means.shape == sds.shape == (len(means), len(mean))
+    assert (len(means) > 1) == name.startswith("BayesCMC")
+    # the samples are kept in single precision
+    assert_allclose(means.mean(axis=0), mean, rtol=1e-5, atol=1e-6)
+    assert_allclose(means.var(axis=0) + (sds**2).mean(axis=0), sd**2, rtol=1e-5)
 
 
 @pytest.mark.parametrize("name", ["FroCMC", "FroCMC with offsets, tobit"])

@@ -165,7 +165,7 @@ def test_factors_of_exact_rows_have_their_normal_posterior(isa, d):
     assert_allclose(np.cov(standard.T).reshape(d, d), np.eye(d), atol=0.05)
 
 
-def test_open_cells_and_factors_have_their_joint_posterior():
+def test_censored_cells_and_factors_have_their_joint_posterior():
     # With the factors integrated out, z of a row is normal with covariance S, cut to its bounds.
     p = problem(n=4000, n_censored=2)
     side = p["cells"].by_row

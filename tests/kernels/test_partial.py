@@ -79,7 +79,7 @@ def test_a_row_without_cells_goes_to_zero(isa):
 
 @pytest.mark.parametrize("k", RANKS)
 @pytest.mark.parametrize("scale", SCALES)
-def test_the_trial_tells_what_the_step_does_to_open_cells(isa, scale, k):
+def test_the_trial_tells_what_the_step_does_to_censored_cells(isa, scale, k):
     problem = Problem(k, scale=scale)
     for i, found in enumerate(problem.trial()):
         lower, upper = (b[i] for b in problem.bounds)

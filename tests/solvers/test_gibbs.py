@@ -188,7 +188,7 @@ def test_threads_do_not_change_what_is_drawn(model):
 
 
 @each_model
-def test_open_cells_are_drawn_within_their_intervals(model):
+def test_censored_cells_are_drawn_within_their_intervals(model):
     rng = np.random.default_rng(4)
     lower = np.where(rng.random((20, 6)) < 0.5, rng.standard_normal((20, 6)), -np.inf)
     upper = np.where(rng.random((20, 6)) < 0.5, np.maximum(lower, -3) + rng.random((20, 6)), np.inf)

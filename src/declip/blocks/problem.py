@@ -358,12 +358,12 @@ class Scattered:
 
 def fit_blocks(problem: BlockProblem, stopping: Stopping) -> Solution:
     """Fit a table in blocks; if all workers are replaced on the way, from the last state kept."""
-    told = -1
+    reported = -1
 
     def on_sweep(state: Solution) -> bool:
-        nonlocal told
-        made_again = state.n_iter <= told  # after a loss
-        told = max(told, state.n_iter)
+        nonlocal reported
+        made_again = state.n_iter <= reported  # after a loss
+        reported = max(reported, state.n_iter)
         return not made_again and stopping.on_sweep(state)
 
     with threadpool_limits(limits=1, user_api="blas"):
