@@ -192,7 +192,7 @@ def _of_text(name, path, table):
     here = given.separator.encode() in data
     separator = given.separator if here else table.format.separator
     found = oracle.records(data, separator, _encoding(given, path))
-    return _of_records(found, table.format, given.decimal)
+    return _of_records(found, table, given.decimal)
 
 
 def _encoding(given, path):
@@ -202,7 +202,8 @@ def _encoding(given, path):
     return None
 
 
-def _of_records(found, form, decimal="."):
+def _of_records(found, table, decimal="."):
+    form = table.format
     names = [str(j) for j in range(len(found[0]))]
     if form.header:
         names, found = found[0], found[1:]
@@ -210,12 +211,14 @@ def _of_records(found, form, decimal="."):
     names, found = [names[j] for j in kept], [[r[j] for j in kept] for r in found]
     if len(set(names)) < len(names):
         raise oracle.Refused("two columns of one name")
-    return (_long if form.layout == "long" else _wide)(names, found, form, decimal)
+    if form.layout == "long":
+        return _long(names, found, form, decimal)
+    return _wide(names, found, form, decimal, table.plan.roles.aside)
 
 
-def _wide(names, found, form, decimal):
+def _wide(names, found, form, decimal, aside):
     label = None if form.rows is None else names.index(form.rows)
-    columns = [j for j in range(len(names)) if j != label]
+    columns = [j for j in range(len(names)) if j != label and names[j] not in aside]
     cells = {}
     for i, record in enumerate(found):
         for k, j in enumerate(columns):
@@ -241,7 +244,7 @@ def _long(names, found, form, decimal):
 
 
 def _of_excel(name, path, table):
-    return _of_records(oracle.excel_records(path), table.format)
+    return _of_records(oracle.excel_records(path), table)
 
 
 def _of_market(name, path, table):

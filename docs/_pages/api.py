@@ -44,7 +44,10 @@ MODULES = {
     "declip.dask": "Several machines",
 }
 # Names of other modules that users need now and then.
-ALSO = {"declip.io": ["TableFileError"], "declip.report": ["write_cells", "write_report"]}
+ALSO = {
+    "declip.io": ["Problem", "ReadingPlan", "Remedy", "TableFileError"],
+    "declip.report": ["write_cells", "write_report"],
+}
 
 
 def page() -> str:

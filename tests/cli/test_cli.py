@@ -50,7 +50,8 @@ def test_a_file_of_any_kind_is_restored_in_its_kind(tmp_path, capsys, cells, kin
 def test_a_long_table_comes_back_long(tmp_path, capsys, cells):
     path = write_table(cells, tmp_path / "assay.csv", layout="long")
     assert run(capsys, "restore", path, *FAST)[0] == 0
-    assert pl.read_csv(tmp_path / "assay-restored.csv").columns == ["row", "column", "value"]
+    found = pl.read_csv(tmp_path / "assay-restored.csv", infer_schema=False)
+    assert found.columns[:4] == ["row", "column", "value", "restored"]
 
 
 def test_the_restored_file_equals_the_table_in_memory(tmp_path, capsys, cells):
@@ -59,7 +60,8 @@ def test_the_restored_file_equals_the_table_in_memory(tmp_path, capsys, cells):
     options = {"log": True, "method": "tobit", "n_components": 2, "alpha": 0.3, "effort": "quick"}
     table = declip.restore(read_table(path).intervals, progress=False, n_jobs=-1, **options).table
     found = read_table(tmp_path / "assay-restored.csv").intervals
-    np.testing.assert_array_equal(found.to_bounds()[0], table)
+    # restored cells are written with the digits that count: four if no band is at hand
+    np.testing.assert_allclose(found.to_bounds()[0], table, rtol=5.01e-4)
 
 
 def test_report_and_list_of_cells_are_written_when_asked_for(tmp_path, capsys, cells):
@@ -106,10 +108,7 @@ def test_a_failure_leaves_no_output_at_all(tmp_path, capsys):
     path.write_text("id,x,y\na,1,2\nb,oops,3\n")
     code, _, err = run(capsys, "restore", path, "--report", tmp_path / "r.html")
     assert code == 1
-    assert err.strip() == (
-        f"declip: {path}, line 3, column 'x': 'oops' is neither a number, a limit such as <0.5, "
-        "nor a word for missing (ignore= leaves a column out, missing= takes a word for missing)"
-    )
+    assert err.startswith(f"declip: {path}, line 3, column 'x': 'oops' is neither a number, a")
     assert [p.name for p in tmp_path.iterdir()] == ["bad.csv"]
 
 

@@ -14,6 +14,7 @@ ONLY_GIVEN = {
     *("BlockTable", "ModelFileError"),
     *("Restoration", "ReclipResult", "Diagnosis", "TableFile", "Pooled", "Intervals"),
     *("Assay", "BlockTable", "ClippedLowRank", "Ratings", "ModelFileError", "TableFileError"),
+    *("Problem", "ReadingPlan", "Remedy"),
 }
 
 

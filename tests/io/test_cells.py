@@ -4,8 +4,9 @@ import numpy as np
 import polars as pl
 import pytest
 
-from declip.io.cells import find_decimal, parse_cells, parse_qualifiers
-from declip.io.words import ABOVE, BELOW, MISSING
+from declip.io.cells import parse_cells, parse_qualifiers
+from declip.io.numbers import find_style
+from declip.io.words import ABOVE, BELOW, MISSING, YES
 
 INF = np.inf
 
@@ -157,7 +158,7 @@ def test_words_with_points_survive_decimal_commas():
     ],
 )
 def test_the_decimal_sign_is_found(cells, sign):
-    assert find_decimal([pl.Series(cells)]) == sign
+    assert find_style([pl.Series(cells)]).decimal == sign
 
 
 def test_numbers_pass_through_unchanged():
@@ -169,7 +170,7 @@ def test_numbers_pass_through_unchanged():
 
 def test_qualifiers_give_the_side_and_unknown_ones_null():
     text = pl.Series(["<", "U", "ND", "", None, "J", "=", ">", " >= ", "ULOQ", "zz", "1"])
-    assert parse_qualifiers(text).to_list() == [-1, -1, -1, 0, 0, 0, 0, 1, 1, 1, None, None]
+    assert parse_qualifiers(text).to_list() == [-1, -1, -1, 0, 0, 0, 0, 1, 1, 1, None, YES]
 
 
 def test_bad_positions_are_those_of_the_column():

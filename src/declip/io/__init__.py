@@ -6,10 +6,15 @@ with needs("files"):
     from declip.io.errors import TableFileError, new_file
     from declip.io.formats import TableFile, TableFormat
     from declip.io.limits import read_limits
+    from declip.io.plan import ReadingPlan
+    from declip.io.problems import Problem, Remedy
     from declip.io.reading import read_table
     from declip.io.writing import write_table
 
 __all__ = [
+    "Problem",
+    "ReadingPlan",
+    "Remedy",
     "TableFile",
     "TableFileError",
     "TableFormat",

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -11,13 +11,21 @@ import polars as pl
 from numpy.typing import NDArray
 
 from declip.intervals import Cells, Intervals
-from declip.io.cells import Parsed, parse_cells, parse_qualifiers, why_not
+from declip.io.cells import Parsed, parse_cells, parse_qualifiers
 from declip.io.errors import TableFileError, shown
 from declip.io.layouts import Listed
+from declip.io.names import DETECTED, plain
+from declip.io.numbers import NumberStyle, why_not
+from declip.io.plan import Asked
+from declip.io.problems import Problem, Remedy
+from declip.io.words import EMPTY, GONE, NO, YES
 from declip.validation import Triplets, apply_limits, resolve_limit
 from declip.validation.cells import LARGEST, sort_cells
 
-__all__ = ["Limits", "assemble"]
+__all__ = ["Bounds", "Limits", "assemble", "bounds_of_cells"]
+
+_MOST_KINDS = 20  # kinds of text that cannot be read, of one column
+_MOST_CELLS = 20_000  # of such cells that are looked at
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,79 +49,225 @@ class Limits:
         return {**dict(zip(names, np.ravel(limit), strict=False)), **special}
 
 
-def assemble(listed: Listed, limits: Limits, missing: Sequence[str]) -> Intervals:
+@dataclass(frozen=True, eq=False)
+class Bounds:
+    """What is known of each listed cell, and all that is wrong with them.
+
+    Attributes
+    ----------
+    parsed : Parsed
+        Bounds, NaN where missing.
+    problems : list of Problem
+        By column, in the order of the file.
+    below_value : int
+        Number of values below their limits that were kept as they are.
+    """
+
+    parsed: Parsed
+    problems: list[Problem]
+    below_value: int = 0
+
+
+def bounds_of_cells(
+    listed: Listed, limits: Limits, asked: Asked, style: NumberStyle, side: str
+) -> Bounds:
+    """Read the cells with their marks and limits; what is wrong is collected, not raised."""
+    parsed = parse_cells(listed.text, style.decimal, asked.missing, asked.marks, style.thousands)
+    marked = _Marked(listed, asked, style, side)
+    problems = [*_bad_cells(listed, parsed, style, asked), *marked.problems(parsed)]
+    kept = 0
+    if not problems:
+        kept = marked.apply(parsed)
+        problems += _resolve_words(listed, parsed, limits)
+        problems += _sizes(listed, parsed)
+        problems += _mixed_units(listed, parsed)
+        problems += _repeated(listed, parsed, asked)
+    order = {name: j for j, name in enumerate(listed.sheet.header)}
+    problems.sort(key=lambda p: order.get(p.column or "", -1))
+    return Bounds(parsed, problems, kept)
+
+
+def assemble(listed: Listed, parsed: Parsed, limits: Limits, asked: Asked) -> Intervals:
     """Return the observed cells as intervals, in row-major order, with the labels of the sheet."""
-    decimal = listed.sheet.format.decimal or "."
-    parsed = parse_cells(listed.text, decimal, missing)
-    if parsed.bad.size:
-        cell = listed.text[listed.first(parsed.bad)]
-        listed.fail(parsed.bad, why_not(cell, decimal))
-    _qualify(listed, parsed, decimal)
-    _resolve_words(listed, parsed, limits)
-    _check_sizes(listed, parsed)
-    rows, cols, lower, upper = _sorted(listed, parsed)
+    if np.isnan(parsed.lower).all():
+        listed.sheet.fail("the table has no observed cell: all are missing")
+    rows, cols, lower, upper = _sorted(listed, parsed, asked)
     _apply(listed, limits, rows, cols, lower, upper)
     by_row = Cells.from_sorted(listed.shape[0], rows, cols, lower, upper)
     whole = Intervals(listed.shape, by_row, listed.row_labels, listed.col_labels)
     return whole.astype(np.float32) if listed.text.dtype == pl.Float32 else whole
 
 
-def _apply(
-    listed: Listed, limits: Limits, rows: NDArray, cols: NDArray, lower: NDArray, upper: NDArray
-) -> None:
-    """Open the exact cells that stand at a limit of the table or of their column."""
-    ceiling, floor = (limits.of(side, listed.col_labels) for side in ("ceiling", "floor"))
-    if ceiling is None and floor is None:
-        return
-    exact = lower == upper
-    labels = listed.row_labels, listed.col_labels
-    cells = Triplets(rows[exact], cols[exact], lower[exact], listed.shape, *labels)
-    try:
-        lower[exact], upper[exact] = apply_limits(cells, ceiling, floor)
-    except (TypeError, ValueError) as error:
-        raise TableFileError(listed.sheet.path, str(error)) from error
+def _bad_cells(
+    listed: Listed, parsed: Parsed, style: NumberStyle, asked: Asked
+) -> Iterator[Problem]:
+    """Yield one problem for each kind of text of each column that cannot be read."""
+    seen: dict[tuple[int, str], list[int]] = {}
+    for k in parsed.bad[:_MOST_CELLS].tolist():
+        column = listed.place(k)[1]
+        kind = why_not(listed.text[k], style)
+        key = kind.remedies[0].value if kind.remedies else kind.what[:30]
+        if (column, key) in seen or sum(c == column for c, _ in seen) < _MOST_KINDS:
+            seen.setdefault((column, key), []).append(k)
+    for (column, _), cells in seen.items():
+        first = listed.first(np.array(cells))
+        told = why_not(listed.text[first], style)
+        name = listed.sheet.header[column]
+        yield _with_column_remedies(listed.problem(np.array(cells), told), listed, name, parsed)
 
 
-def _qualify(listed: Listed, parsed: Parsed, decimal: str) -> None:
-    """Apply the columns of qualifiers and limits to the cells that they stand beside."""
-    limit = _limit_column(listed, decimal)
-    if listed.qualifier is not None:
-        side = parse_qualifiers(listed.qualifier)
-        if side.null_count():
-            strange = side.is_null().arg_true().to_numpy()
-            text = shown(listed.qualifier[listed.first(strange)])
-            listed.fail(strange, f"the qualifier {text} is not known: use <, > or = instead")
-        _move(listed, parsed, side.to_numpy(), limit)
-    if limit is not None:
-        known = ~np.isnan(limit)
+def _with_column_remedies(problem: Problem, listed: Listed, name: str, parsed: Parsed) -> Problem:
+    """Add what could be said of the column as a whole, if no cell of it can be read."""
+    cells = np.arange(len(listed.text))
+    if listed.roles.layout == "wide":
+        cells = cells[listed.cols == listed.roles.values.index(name)]
+    read = ~np.isnan(parsed.lower[cells]) | (parsed.word[cells] != 0)
+    if read.any():
+        return problem
+    texts = {str(t).strip().lower() for t in listed.text.gather(cells).drop_nulls().unique()[:9]}
+    if texts <= {"true", "false", "yes", "no", "t", "f", "y", "n"}:
+        told = (
+            Remedy("qualifier", name, "if it marks values beyond a limit"),
+            Remedy("ignore", name, "if it says nothing about the values"),
+        )
+        return replace(
+            problem, what=f"the column holds {' and '.join(sorted(texts))}", remedies=told
+        )
+    return problem
+
+
+@dataclass(frozen=True)
+class _Marked:
+    """The columns of qualifiers and limits, applied to the cells that they stand beside."""
+
+    listed: Listed
+    asked: Asked
+    style: NumberStyle
+    side: str
+
+    @property
+    def sign(self) -> int:
+        """Side of a limit whose mark does not say it."""
+        return 1 if self.side == "above" else -1
+
+    def problems(self, parsed: Parsed) -> Iterator[Problem]:
+        """Yield what is wrong with the marks, the limits, or both together with the values."""
+        listed, qualifier = self.listed, self.listed.qualifier
+        limit = self._limits()
+        if limit is not None:
+            wrong = np.union1d(
+                limit.bad, np.flatnonzero((limit.lower < limit.upper) | (limit.word != 0))
+            )
+            if wrong.size:
+                text = shown(listed.limit[listed.first(wrong)])  # type: ignore[index]
+                yield listed.problem(wrong, f"the limit {text} beside this cell is not a number")
+        if qualifier is None:
+            return
+        sides = parse_qualifiers(qualifier, self.asked.marks)
+        strange = sides.is_null().arg_true().to_numpy()
+        for word in list(dict.fromkeys(qualifier.gather(strange).to_list()))[:_MOST_KINDS]:
+            cells = strange[(qualifier.gather(strange) == word).to_numpy()]
+            yield listed.problem(cells, _unknown_mark(word))
+        yield from self._disagreements(parsed)
+
+    def _disagreements(self, parsed: Parsed) -> Iterator[Problem]:
+        own, side = _own_side(parsed), self._sides()
+        clear = np.isin(side, (-1, 1))
+        against = np.flatnonzero(clear & (own == -side))
+        if against.size:
+            yield self.listed.problem(
+                against, "the cell and its qualifier point to different sides"
+            )
+        ranged = np.flatnonzero(clear & (own == 0) & (parsed.lower < parsed.upper))
+        if ranged.size:
+            yield self.listed.problem(ranged, "a range with a qualifier: keep one of the two")
+
+    def _limits(self) -> Parsed | None:
+        if self.listed.limit is None:
+            return None
+        return parse_cells(
+            self.listed.limit, self.style.decimal, self.asked.missing, None, self.style.thousands
+        )
+
+    def _sides(self) -> NDArray:
+        """Return what the mark beside each cell says: -1, 0, 1 or GONE."""
+        if self.listed.qualifier is None:
+            return np.zeros(len(self.listed.text), np.int8)
+        sides = parse_qualifiers(self.listed.qualifier, self.asked.marks).fill_null(0).to_numpy()
+        name = next(iter(self.listed.roles.qualifier.values()), "")
+        detected = bool(DETECTED.fullmatch(plain(name)))
+        yes, no = (0, -1) if detected else (self.sign, 0)
+        return np.where(sides == YES, yes, np.where(sides == NO, no, sides)).astype(np.int8)
+
+    def apply(self, parsed: Parsed) -> int:
+        """Open the cells that lie beyond a limit; return how many values below one were kept."""
+        sides, limits = self._sides(), self._limits()
+        limit = None if limits is None else limits.lower
+        gone = sides == GONE
+        parsed.lower[gone] = parsed.upper[gone] = np.nan
+        _move(parsed, np.where(gone, 0, sides), limit)
+        if limit is None:
+            return 0
+        self._words_at(parsed, limit)
+        return self._beside_limit(parsed, limit, sides)
+
+    def _words_at(self, parsed: Parsed, limit: NDArray) -> None:
+        """Put the limit beside it in place of a word such as ND."""
         for sign, end, other in ((-1, parsed.upper, parsed.lower), (1, parsed.lower, parsed.upper)):
-            cells = known & (parsed.word == sign)
+            cells = ~np.isnan(limit) & (parsed.word == sign)
             end[cells], other[cells] = limit[cells], sign * np.inf
             parsed.word[cells] = 0
 
+    def _beside_limit(self, parsed: Parsed, limit: NDArray, sides: NDArray) -> int:
+        """Open cells without a value, and values at their limits, where no mark speaks of them."""
+        exact = parsed.lower == parsed.upper
+        with np.errstate(invalid="ignore"):
+            beyond = exact & (self.sign * (parsed.lower - limit) > 0)
+            at = exact & (parsed.lower == limit)
+        if not np.isin(sides, (-1, 1)).any():
+            opened = at
+            if self.sign < 0:
+                opened = at | (self._blank() & np.isnan(parsed.lower) & ~np.isnan(limit))
+            self._open(parsed, opened, limit)
+        if self.asked.below_limit == "censored" and self.sign < 0:
+            self._open(parsed, beyond, limit)
+            beyond = np.zeros(0, bool)
+        return int(beyond.sum()) if self.sign < 0 else 0
 
-def _limit_column(listed: Listed, decimal: str) -> NDArray | None:
-    if listed.limit is None:
-        return None
-    limit = parse_cells(listed.limit, decimal)
-    wrong = np.union1d(limit.bad, np.flatnonzero((limit.lower < limit.upper) | (limit.word != 0)))
-    if wrong.size:
-        text = shown(listed.limit[listed.first(wrong)])
-        listed.fail(wrong, f"the limit {text} beside this cell is not a number")
-    return limit.lower
+    def _open(self, parsed: Parsed, cells: NDArray, limit: NDArray) -> None:
+        end, other = (parsed.upper, parsed.lower)[:: -self.sign]
+        end[cells], other[cells] = limit[cells], self.sign * np.inf
+        parsed.word[cells] = 0
+
+    def _blank(self) -> NDArray:
+        """Tell cells that hold nothing from those that say that nothing was measured."""
+        text = self.listed.text
+        if text.dtype != pl.String:
+            return np.isnan(text.cast(pl.Float64).fill_null(np.nan).to_numpy())
+        said = [word.lower() for word in self.asked.missing]
+        key = text.fill_null("").str.to_lowercase().str.replace_all(r"\s", "")
+        return key.is_in([word for word in EMPTY if word not in said]).to_numpy()
 
 
-def _move(listed: Listed, parsed: Parsed, side: NDArray, limit: NDArray | None) -> None:
-    """Open the cells that a qualifier puts on one side: from their limit or their value on."""
+def _unknown_mark(word: Any) -> Problem:
+    return Problem(
+        f"the qualifier {shown(word)} is not known",
+        remedies=(
+            Remedy("marks", f"{word}=exact", "if the value stands"),
+            Remedy("marks", f"{word}=below", "if it lies below its limit"),
+            Remedy("marks", f"{word}=missing", "if it does not count"),
+        ),
+    )
+
+
+def _own_side(parsed: Parsed) -> NDArray:
     own = np.where(np.isneginf(parsed.lower), -1, np.where(np.isposinf(parsed.upper), 1, 0))
-    own = np.where(parsed.word != 0, parsed.word, own)
-    against = np.flatnonzero((side != 0) & (own == -side))
-    if against.size:
-        listed.fail(against, "the cell and its qualifier point to different sides")
-    ranged = np.flatnonzero((side != 0) & (own == 0) & (parsed.lower < parsed.upper))
-    if ranged.size:
-        listed.fail(ranged, "a range with a qualifier: keep one of the two")
-    moved = (side != 0) & (own == 0)
+    return np.where(parsed.word != 0, parsed.word, own)
+
+
+def _move(parsed: Parsed, side: NDArray, limit: NDArray | None) -> None:
+    """Open the cells that a qualifier puts on one side: from their limit or their value on."""
+    moved = (side != 0) & (_own_side(parsed) == 0)
     at = parsed.lower if limit is None else np.where(np.isnan(limit), parsed.lower, limit)
     at = at.copy()
     known = moved & ~np.isnan(at)
@@ -123,7 +277,7 @@ def _move(listed: Listed, parsed: Parsed, side: NDArray, limit: NDArray | None) 
     parsed.word[moved & ~known] = side[moved & ~known]
 
 
-def _resolve_words(listed: Listed, parsed: Parsed, limits: Limits) -> None:
+def _resolve_words(listed: Listed, parsed: Parsed, limits: Limits) -> Iterator[Problem]:
     """Put the limit of its column in place of a word such as ND."""
     for sign, side in ((-1, "floor"), (1, "ceiling")):
         cells = np.flatnonzero(parsed.word == sign)
@@ -131,14 +285,24 @@ def _resolve_words(listed: Listed, parsed: Parsed, limits: Limits) -> None:
             continue
         at = _limit_at(listed, cells, limits.of(side, listed.col_labels), side)
         unknown = cells[~np.isfinite(at)]
-        if unknown.size:
-            text = listed.text[listed.first(unknown)]
-            word = "this qualifier" if text is None else shown(text)
-            listed.fail(
-                unknown, f"{word} needs the {side} of its column: give one ({side}= or limits=)"
-            )
+        for column in np.unique(listed.cols[unknown]):
+            yield _needs_limit(listed, unknown[listed.cols[unknown] == column], side)
         ends = (parsed.lower, parsed.upper) if sign > 0 else (parsed.upper, parsed.lower)
         ends[0][cells], ends[1][cells] = at, sign * np.inf
+
+
+def _needs_limit(listed: Listed, cells: NDArray, side: str) -> Problem:
+    first = listed.first(cells)
+    text = listed.text[first]
+    mark = None if listed.qualifier is None else listed.qualifier[first]
+    word = shown(text if text is not None else mark)
+    name = "" if listed.col_labels is None else f"{listed.col_labels[listed.cols[first]]}="
+    of = f" {name[:-1]!r}" if listed.roles.layout == "long" else ""
+    remedies = [Remedy(side, f"{name}NUMBER"), Remedy("limits", "...", "for a file of limits")]
+    if listed.limit is None and listed.roles.layout == "long":
+        remedies.append(Remedy("limit", "...", "for a column of limits"))
+    what = f"{word} needs the {side} of its column{of}"
+    return listed.problem(cells, Problem(what, remedies=tuple(remedies)))
 
 
 def _limit_at(listed: Listed, cells: NDArray, limit: Any, side: Any) -> NDArray:
@@ -156,47 +320,93 @@ def _limit_at(listed: Listed, cells: NDArray, limit: Any, side: Any) -> NDArray:
         raise TableFileError(listed.sheet.path, str(error)) from error
 
 
-def _check_sizes(listed: Listed, parsed: Parsed) -> None:
+def _sizes(listed: Listed, parsed: Parsed) -> Iterator[Problem]:
     largest = LARGEST[np.dtype(np.float32 if listed.text.dtype == pl.Float32 else np.float64)]
-    for end in (parsed.lower, parsed.upper):
-        huge = np.flatnonzero((np.abs(end) > largest) & np.isfinite(end))
-        if huge.size:
-            listed.fail(huge, f"the number is too large: it must lie within +-{largest:g}")
-    if np.isnan(parsed.lower).all():
-        listed.sheet.fail("the table has no observed cell: all are missing")
+    huge = [(np.abs(end) > largest) & np.isfinite(end) for end in (parsed.lower, parsed.upper)]
+    cells = np.flatnonzero(huge[0] | huge[1])
+    if cells.size:
+        yield listed.problem(cells, f"the number is too large: it must lie within +-{largest:g}")
 
 
-def _sorted(listed: Listed, parsed: Parsed) -> tuple[NDArray, NDArray, NDArray, NDArray]:
-    """Return the observed cells in row-major order."""
+def _mixed_units(listed: Listed, parsed: Parsed) -> Iterator[Problem]:
+    """Yield columns of the table whose values are in several units."""
+    if listed.unit is None:
+        return
+    frame = pl.DataFrame({"column": listed.cols, "unit": listed.unit})
+    seen = frame.with_row_index().filter(pl.Series(~np.isnan(parsed.lower)))
+    several = seen.group_by("column").agg(pl.col("unit").drop_nulls().n_unique())
+    for column in sorted(several.filter(pl.col("unit") > 1)["column"].to_list()):
+        lines = seen.filter((pl.col("column") == column) & pl.col("unit").is_not_null())
+        units = lines["unit"].unique(maintain_order=True).to_list()
+        other = lines.filter(pl.col("unit") != units[0])["index"].to_numpy()
+        keys = ",".join([*listed.roles.columns, listed.roles.unit[0]])
+        name = shown(listed.named(int(other[0]))[1])
+        yield listed.problem(
+            other,
+            Problem(
+                f"{name} is in {' and in '.join(map(shown, units[:3]))}",
+                remedies=(Remedy("columns", keys, "keeps them apart"),),
+            ),
+        )
+
+
+def _repeated(listed: Listed, parsed: Parsed, asked: Asked) -> Iterator[Problem]:
+    """Yield the cells that the file gives more than once."""
+    if asked.replicates == "mean" or listed.roles.layout == "wide":
+        return
+    seen = np.flatnonzero(~np.isnan(parsed.lower))
+    keys = listed.rows[seen].astype(np.int64) * listed.shape[1] + listed.cols[seen]
+    twice = pl.Series(keys).is_first_distinct().not_().arg_true().to_numpy()
+    if not twice.size:
+        return
+    k = int(seen[twice[0]])
+    earlier = seen[np.flatnonzero(keys == keys[twice[0]])[0]]
+    row, column = listed.named(k)
+    sheet = listed.sheet
+    yield listed.problem(
+        seen[twice],
+        Problem(
+            f"row {shown(row)}, column {shown(column)} was given before, at {sheet.unit} "
+            f"{sheet.lines[int(earlier)]}",
+            remedies=(
+                Remedy("replicates", "mean", "takes their mean"),
+                Remedy("replicates", "separate", "makes rows of them"),
+                Remedy(
+                    "rows", ",".join([*listed.roles.rows, "..."]), "names what tells them apart"
+                ),
+            ),
+        ),
+    )
+
+
+def _sorted(
+    listed: Listed, parsed: Parsed, asked: Asked
+) -> tuple[NDArray, NDArray, NDArray, NDArray]:
+    """Return the observed cells in row-major order, the mean of those given several times."""
     seen = ~np.isnan(parsed.lower)
     at = slice(None) if seen.all() else seen
     rows, cols, lower, upper = (
         x[at] for x in (listed.rows, listed.cols, parsed.lower, parsed.upper)
     )
-    try:
-        cells = sort_cells(rows, cols, lower, listed.shape, "cells")
-    except ValueError:
-        _refuse_twice(listed, np.flatnonzero(seen))
-        raise
+    if asked.replicates == "mean":
+        frame = pl.DataFrame({"r": rows, "c": cols, "low": lower, "high": upper})
+        means = frame.group_by("r", "c", maintain_order=True).mean()
+        rows, cols, lower, upper = (np.array(means[name].to_numpy()) for name in means.columns)
+    cells = sort_cells(rows, cols, lower, listed.shape, "cells")
     return cells.rows, cells.cols, cells.values, upper[cells.order]
 
 
-def _refuse_twice(listed: Listed, seen: NDArray) -> None:
-    keys = listed.rows[seen].astype(np.int64) * listed.shape[1] + listed.cols[seen]
-    twice = pl.Series(keys).is_first_distinct().not_().arg_true().to_numpy()
-    k = seen[twice[0]]
-    earlier = seen[np.flatnonzero(keys == keys[twice[0]])[0]]
-    row, column = (
-        labels[index] if labels is not None else index
-        for labels, index in (
-            (listed.row_labels, listed.rows[k]),
-            (listed.col_labels, listed.cols[k]),
-        )
-    )
-    sheet = listed.sheet
-    line = sheet.lines[int(earlier)]
-    listed.fail(
-        np.array([k]),
-        f"row {shown(row)}, column {shown(column)} was given before, at {sheet.unit} {line}: "
-        "keep one value for each cell",
-    )
+def _apply(
+    listed: Listed, limits: Limits, rows: NDArray, cols: NDArray, lower: NDArray, upper: NDArray
+) -> None:
+    """Open the exact cells that stand at a limit of the table or of their column."""
+    ceiling, floor = (limits.of(side, listed.col_labels) for side in ("ceiling", "floor"))
+    if ceiling is None and floor is None:
+        return
+    exact = lower == upper
+    labels = listed.row_labels, listed.col_labels
+    cells = Triplets(rows[exact], cols[exact], lower[exact], listed.shape, *labels)
+    try:
+        lower[exact], upper[exact] = apply_limits(cells, ceiling, floor)
+    except (TypeError, ValueError) as error:
+        raise TableFileError(listed.sheet.path, str(error)) from error

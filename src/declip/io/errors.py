@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from polars.exceptions import PanicException, PolarsError
 
 from declip import persistence
+from declip.io.problems import Problem, in_python
 from declip.persistence import FileError, one_line
+
+if TYPE_CHECKING:
+    from declip.io.plan import ReadingPlan
 
 __all__ = ["TableFileError", "about_file", "new_file", "shown"]
 
+_NAMED = 4  # columns with further problems that a message names
 _LONGEST = 60  # characters of a cell or of a foreign message that are quoted
 
 
@@ -31,6 +36,11 @@ class TableFileError(FileError):
         Where in it, such as ``line 7``.
     column : str or None
         Header of the column.
+    problems : tuple of Problem
+        All that was found wrong, by column, each with what would solve it. The message is about the
+        first, and names the others; they are notes of the exception.
+    plan : ReadingPlan or None
+        How the file was understood as far as that went.
 
     Examples
     --------
@@ -44,14 +54,31 @@ class TableFileError(FileError):
     """
 
     def __init__(
-        self, path: Path | str, message: str, place: str | None = None, column: str | None = None
+        self,
+        path: Path | str,
+        message: str | Problem,
+        place: str | None = None,
+        column: str | None = None,
+        more: Sequence[Problem] = (),
     ) -> None:
-        where = [
-            *([place] if place else []),
-            *([f"column {shown(column)}"] if column is not None else []),
-        ]
-        super().__init__(path, message, *where)
-        self.place, self.column = place, column
+        first = message
+        if not isinstance(first, Problem):
+            first = Problem(str(message), place, None if column is None else str(column))
+        said = one_line(first.said(in_python))
+        super().__init__(path, said + _others(more), *first.where)
+        self.place, self.column = first.place, first.column
+        self.problems: tuple[Problem, ...] = (first, *more)
+        self.plan: ReadingPlan | None = None
+        for problem in more:
+            self.add_note(one_line(f"{', '.join([*problem.where, ''])}{problem.said(in_python)}"))
+
+
+def _others(more: Sequence[Problem]) -> str:
+    if not more:
+        return ""
+    columns = list(dict.fromkeys(shown(p.column) for p in more if p.column is not None))
+    of = f" (column {', '.join(columns[:_NAMED])})" if columns else ""
+    return f"; and {len(more)} more problem{'s' * (len(more) > 1)}{of}"
 
 
 # A file that appears whole or not at all.

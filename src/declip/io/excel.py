@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import zipfile
+import zlib
 from collections import Counter
 from dataclasses import replace
 from functools import reduce
@@ -20,7 +21,7 @@ from declip.io.formats import TableFormat
 from declip.io.sheet import Sheet
 from declip.validation import check_memory
 
-__all__ = ["read_book", "write_book"]
+__all__ = ["column_number", "parts_of_book", "read_book", "sheet_parts", "write_book"]
 
 _MOST_ROWS, _MOST_COLUMNS = 1_048_576, 16_384
 _CELL = re.compile(rb"<(?:\w+:)?c(?=[\s/>])([^>]*)>")
@@ -37,22 +38,44 @@ _CELL_BYTES = 40  # of a cell in the memory of the reader, empty ones included
 _SPARSE, _SMALL = 1000, 1_000_000  # cells of the area for each one that is there, from a size on
 
 
-def read_book(path: Path, wanted: TableFormat) -> Sheet:
+def read_book(path: Path, wanted: TableFormat, skip: tuple[int, ...] | None = None) -> Sheet:
     """Read one sheet as text, after a look at what its XML would expand to."""
     try:
         from python_calamine import CalamineWorkbook
     except ImportError as error:
         raise TableFileError(path, "Excel files need: pip install 'declip[files]'") from error
     with about_file(path, "cannot be read as Excel"):
-        sheet = _checked(path, wanted.sheet)
-        book = CalamineWorkbook.from_path(str(path))
-        records = book.get_sheet_by_name(sheet).to_python(skip_empty_area=False)
+        sheet, sheets = _checked(path, wanted.sheet)
+        page = CalamineWorkbook.from_path(str(path)).get_sheet_by_name(sheet)
+        records = page.to_python(skip_empty_area=False)
+        spanned = _unmerge(records, page.merged_cell_ranges or [])
         width = max(map(len, records), default=0)
         columns = ([_excel_text(record[j]) for record in records] for j in range(width))
         frame = pl.DataFrame([pl.Series(str(j), x, pl.String) for j, x in enumerate(columns)])
     seen = frame.select(pl.any_horizontal(pl.all().is_not_null())).to_series()
     lines = np.flatnonzero(seen.to_numpy()) + 1
-    return Sheet(path, frame.filter(seen), lines, "row", replace(wanted, sheet=sheet))
+    return Sheet(
+        path,
+        frame.filter(seen),
+        lines,
+        "row",
+        replace(wanted, sheet=sheet),
+        spanned=frozenset(np.flatnonzero(np.isin(lines - 1, list(spanned))).tolist()),
+        sheets=sheets,
+        checksum=zlib.crc32(path.read_bytes()),
+    )
+
+
+def _unmerge(records: list[list[Any]], merged: Any) -> set[int]:
+    """Write labels that are merged over rows on each of them; return rows merged over columns."""
+    spanned = set()
+    for (top, left), (bottom, right) in merged:
+        if right > left:
+            spanned.add(top)
+        elif isinstance(records[top][left], str):
+            for row in range(top + 1, min(bottom + 1, len(records))):
+                records[row][left] = records[top][left]
+    return spanned
 
 
 def _excel_text(cell: Any) -> str | None:
@@ -61,12 +84,10 @@ def _excel_text(cell: Any) -> str | None:
     return None if cell == "" else str(cell)
 
 
-def _checked(path: Path, wanted: str | None) -> str:
-    """Return the sheet to read: the first, or the one asked for, once its area is known to fit."""
-    with zipfile.ZipFile(path) as book:
-        _check_unpacked(path, book)
-        parts = {member.filename: book.read(member) for member in book.infolist()}
-    sheets = _sheets(parts)
+def _checked(path: Path, wanted: str | None) -> tuple[str, tuple[str, ...]]:
+    """Return the sheet to read, once its area is known to fit, and the names of all."""
+    parts = parts_of_book(path)
+    sheets = sheet_parts(parts)
     name = wanted or next(iter(sheets))
     if name not in sheets:
         some = ", ".join(shown(known) for known in list(sheets)[:5])
@@ -74,7 +95,14 @@ def _checked(path: Path, wanted: str | None) -> str:
     for part in (sheets[name], _STRINGS):
         ParserCreate().Parse(parts.get(part, b"<none/>"), True)  # readers mend XML that is broken
     _check_cells(path, parts[sheets[name]])
-    return name
+    return name, tuple(sheets)
+
+
+def parts_of_book(path: Path) -> dict[str, bytes]:
+    """Return the parts of a book by name, if they fit in memory."""
+    with zipfile.ZipFile(path) as book:
+        _check_unpacked(path, book)
+        return {member.filename: book.read(member) for member in book.infolist()}
 
 
 def _check_unpacked(path: Path, book: zipfile.ZipFile) -> None:
@@ -84,7 +112,7 @@ def _check_unpacked(path: Path, book: zipfile.ZipFile) -> None:
     check_memory((2 * sum(sizes),), np.uint8, "the unpacked book", "split it")
 
 
-def _sheets(parts: dict[str, bytes]) -> dict[str, str]:
+def sheet_parts(parts: dict[str, bytes]) -> dict[str, str]:
     """Map the name of each sheet to the part that holds it."""
     relations = ElementTree.fromstring(parts["xl/_rels/workbook.xml.rels"])
     targets = {relation.get("Id"): relation.get("Target", "") for relation in relations}
@@ -99,7 +127,7 @@ def _sheets(parts: dict[str, bytes]) -> dict[str, str]:
     return found
 
 
-def _column(letters: bytes) -> int:
+def column_number(letters: bytes) -> int:
     """Return the number of a column, from 1: that of AA is 27."""
     return reduce(lambda n, c: 26 * n + c - 64, letters.upper(), 0)
 
@@ -115,7 +143,7 @@ def _check_cells(path: Path, xml: bytes) -> None:
     if strange:
         raise TableFileError(path, f"a cell is of no known kind: {shown(min(strange).decode())}")
     rows = max(map(int, {*_ROW.findall(xml), *(digits for _, digits in given)}), default=1)
-    columns = max(map(_column, {b"A", *(letters for letters, _ in given)}))
+    columns = max(map(column_number, {b"A", *(letters for letters, _ in given)}))
     _check_area(path, rows, columns + len(tags) - len(given), len(tags))
     for match in _ERROR.finditer(xml):
         if match[1].strip() != _NO_VALUE:

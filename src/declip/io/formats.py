@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
-
-import polars as pl
+from typing import TYPE_CHECKING, Literal
 
 from declip.intervals import Intervals
 from declip.io.errors import TableFileError, shown
+
+if TYPE_CHECKING:
+    from declip.io.plan import ReadingPlan
 
 __all__ = ["KINDS", "Kind", "Layout", "TableFile", "TableFormat", "kind_of"]
 
@@ -41,7 +42,9 @@ class TableFormat:
     layout : {"wide", "long"} or None
         One line a row of the table, or one line a cell.
     separator, decimal : str or None
-        Between fields, and in numbers, of a text file.
+        Between fields, and before fractions, of a text file.
+    thousands : str
+        Between groups of three digits; empty for none.
     encoding : str or None
         Codec of a text file; ``"utf-8-sig"`` is UTF-8 with a byte order mark.
     newline : str
@@ -51,8 +54,8 @@ class TableFormat:
     sheet : str or None
         Sheet of an Excel file.
     rows, columns, values : str or None
-        Headers of the columns that hold the row labels and, in a long table, the column labels
-        and the values. ``rows=None`` in a wide table: rows have no labels.
+        Headers that the row labels and, in a long table, the column labels and the values get in a
+        new file; which columns of a file hold them is in its `ReadingPlan`.
     """
 
     kind: Kind
@@ -66,6 +69,7 @@ class TableFormat:
     rows: str | None = None
     columns: str | None = None
     values: str | None = None
+    thousands: str = ""
 
 
 def kind_of(path: Path) -> Kind:
@@ -90,10 +94,10 @@ class TableFile:
         The cells, with row and column labels.
     format : TableFormat
         The form of the file, every field of it settled: `write_table` gives it back.
-    aside : polars.DataFrame or None
-        Columns that are no part of the table (``ignore=``) and are written back as they were.
-    header : tuple of str
-        Headers in the order of the file.
+    plan : ReadingPlan or None
+        How the file was understood: which column is what, which lines were left out.
+    checksum : int
+        Of the file as it was read: `write_table` reads it again to give its lines back.
 
     Examples
     --------
@@ -113,8 +117,8 @@ class TableFile:
     path: Path
     intervals: Intervals
     format: TableFormat
-    aside: pl.DataFrame | None = None
-    header: tuple[str, ...] = ()
+    plan: ReadingPlan | None = None
+    checksum: int = 0
 
     def __repr__(self) -> str:
         form = (

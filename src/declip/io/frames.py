@@ -14,7 +14,7 @@ from scipy import sparse
 from declip.containers import opened
 from declip.intervals import Intervals
 from declip.io.errors import shown
-from declip.io.formats import TableFile, TableFormat
+from declip.io.formats import TableFormat
 from declip.validation import check_memory
 
 __all__ = ["Content", "as_frame", "cells_as_text", "dense", "values_and_labels"]
@@ -94,13 +94,13 @@ def _labels(labels: NDArray | None, size: int) -> pl.Series:
     return pl.Series(names if len({type(name) for name in names}) == 1 else map(str, names))
 
 
-def as_frame(content: Content, form: TableFormat, like: TableFile | None) -> pl.DataFrame:
+def as_frame(content: Content, form: TableFormat) -> pl.DataFrame:
     """Return the frame that a file of this form holds."""
     long = form.layout == "long"
-    return _long_frame(content, form) if long else _wide_frame(content, form, like)
+    return _long_frame(content, form) if long else _wide_frame(content, form)
 
 
-def _wide_frame(content: Content, form: TableFormat, like: TableFile | None) -> pl.DataFrame:
+def _wide_frame(content: Content, form: TableFormat) -> pl.DataFrame:
     n, m = content.shape
     check_memory((n, m), np.float64, "a wide file", "write a long one")
     names = [str(name) for name in _labels(content.col_labels, m)]
@@ -108,17 +108,9 @@ def _wide_frame(content: Content, form: TableFormat, like: TableFile | None) -> 
     if len(columns) < m:
         twice = next(name for j, name in enumerate(names) if name in names[:j])
         raise ValueError(f"two columns are named {shown(twice)}: names must differ")
-    aside = {} if like is None or like.aside is None else dict(like.aside.to_dict())
-    aside = {
-        name: cells for name, cells in aside.items() if name not in columns and len(cells) == n
-    }
     if content.row_labels is not None:
-        aside = {_row_header(form, columns): _labels(content.row_labels, n), **aside}
-    everything = {**aside, **columns}
-    order = [name for name in (like.header if aside and like else ()) if name in everything]
-    if set(order) != set(everything):
-        order = list(everything)
-    return pl.DataFrame({name: everything[name] for name in order})
+        columns = {_row_header(form, columns): _labels(content.row_labels, n), **columns}
+    return pl.DataFrame(columns)
 
 
 def _row_header(form: TableFormat, taken: dict[str, Any]) -> str:

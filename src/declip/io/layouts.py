@@ -2,46 +2,21 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import NoReturn
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from declip.io.cells import parse_cells
-from declip.io.labels import label_array, number_labels
+from declip.io.keys import joined, number_keys
+from declip.io.labels import label_array
+from declip.io.plan import Asked, Roles
+from declip.io.problems import Problem
 from declip.io.sheet import Sheet
 from declip.validation import check_memory
 
 __all__ = ["Listed", "list_cells"]
-
-_ID = r"(?:[ _.-]?(?:id|no|nr|name|label|key|code))?"
-_ROW_WORDS = re.compile(
-    rf"(?:row|sample|subject|patient|person|participant|respondent|user|product|specimen|index|id"
-    rf"|site|station|well|plate|sku){_ID}",
-    re.I,
-)
-_COLUMN_WORDS = re.compile(
-    rf"(?:column|col|variable|feature|analyte|parameter|item|movie|compound|protein|gene|test|assay"
-    rf"|question|week|month|marker|metabolite|substance){_ID}",
-    re.I,
-)
-_VALUE_WORDS = re.compile(
-    r"(?:value|result|rating|stars|measurement|measured|concentration|conc|score|sales|reading"
-    r"|amount|resultvalue|result[ _.-]value)",
-    re.I,
-)
-_LIMIT_WORDS = re.compile(
-    r"(?:limit|lod|loq|lloq|mdl|dl|rl|pql"
-    r"|(?:detection|reporting|quantitation|censoring)[ _.-]limit)",
-    re.I,
-)
-_QUALIFIER = r"(?:q|qual|qualifier|sign|operator|modifier|cens|censored|censoring)"
-_QUALIFIER_WORDS = re.compile(rf"(?:result[ _.-])?{_QUALIFIER}", re.I)
-_QUALIFIER_OF = re.compile(rf"(.+?)[ _.-]{_QUALIFIER}", re.I)
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,7 +29,7 @@ class Listed:
         Position of each cell in the table.
     text : polars.Series
         What the cell holds.
-    qualifier, limit : polars.Series or None
+    qualifier, limit, unit : polars.Series or None
         What the columns beside it hold, if there are any.
     line : array or None
         Row of the sheet of each cell; None for 0, 1, 2, ...
@@ -63,6 +38,7 @@ class Listed:
     """
 
     sheet: Sheet
+    roles: Roles
     rows: NDArray[np.int32]
     cols: NDArray[np.int32]
     text: pl.Series
@@ -72,6 +48,7 @@ class Listed:
     line: NDArray | None = None
     qualifier: pl.Series | None = None
     limit: pl.Series | None = None
+    unit: pl.Series | None = None
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -83,139 +60,106 @@ class Listed:
             known[1] or (int(self.cols.max()) + 1 if len(self.cols) else 0),
         )
 
-    def fail(self, cells: NDArray, message: str) -> NoReturn:
-        """Raise the error about the first of some cells, in the order of the file."""
-        k = self.first(cells)
+    def place(self, k: int) -> tuple[int, int]:
+        """Return row and column of the sheet of a cell."""
         row = k if self.line is None else int(self.line[k])
-        field = self.field if isinstance(self.field, int) else int(self.field[self.cols[k]])
-        self.sheet.fail(message, row, field)
+        return row, self.field if isinstance(self.field, int) else int(self.field[self.cols[k]])
+
+    def problem(self, cells: NDArray, what: str | Problem) -> Problem:
+        """Return what is wrong with some cells, placed at the first in the order of the file."""
+        given = what if isinstance(what, Problem) else Problem(what)
+        return self.sheet.placed(given, *self.place(self.first(cells)), len(cells))
 
     def first(self, cells: NDArray) -> int:
         """Return which of some cells comes first in the file."""
         return int(cells[0] if self.line is None else cells[np.argmin(self.line[cells])])
 
-
-def list_cells(
-    sheet: Sheet, ignore: Sequence[str], limit: str | None, qualifier: str | None
-) -> Listed:
-    """List the cells of a sheet with a header, whose layout is found unless it is asked for."""
-    for name in ignore:
-        sheet.column(name)
-    layout = sheet.format.layout or ("long" if _looks_long(sheet, ignore) else "wide")
-    if layout not in ("wide", "long"):
-        sheet.fail(f"layout must be 'wide' or 'long'; got {layout!r}")
-    sheet = replace(sheet, format=replace(sheet.format, layout=layout))
-    return _long(sheet, ignore, limit, qualifier) if layout == "long" else _wide(sheet, ignore)
+    def named(self, k: int) -> tuple[object, object]:
+        """Return the labels of a cell, or its numbers."""
+        row, column = (
+            index if labels is None else labels[index]
+            for labels, index in (
+                (self.row_labels, int(self.rows[k])),
+                (self.col_labels, int(self.cols[k])),
+            )
+        )
+        return row, column
 
 
-def _matching(sheet: Sheet, words: re.Pattern, taken: Sequence[str] = ()) -> str | None:
-    names = (name for name in sheet.header if name not in taken)
-    return next((name for name in names if words.fullmatch(name.strip())), None)
+def list_cells(sheet: Sheet, roles: Roles, asked: Asked) -> Listed:
+    """List the cells of a sheet whose columns are known."""
+    listed = _long(sheet, roles, asked) if roles.layout == "long" else _wide(sheet, roles)
+    rows, columns, values = (
+        " / ".join(names) or None for names in (roles.rows, roles.columns, roles.values)
+    )
+    if roles.layout == "wide":
+        columns = values = None
+    form = replace(sheet.format, layout=roles.layout, rows=rows, columns=columns, values=values)
+    return replace(listed, sheet=replace(sheet, format=form))
 
 
-def _looks_long(sheet: Sheet, ignore: Sequence[str]) -> bool:
-    if sheet.format.columns or sheet.format.values:
-        return True
-    patterns = (_ROW_WORDS, _COLUMN_WORDS, _VALUE_WORDS)
-    found = [_matching(sheet, words, ignore) for words in patterns]
-    return None not in found and len(set(found)) == 3
-
-
-def _long(sheet: Sheet, ignore: Sequence[str], limit: str | None, qualifier: str | None) -> Listed:
-    names = _long_names(sheet, ignore)
-    rows, cols, values = (sheet.column(name) for name in names)
-    limit = limit or _matching(sheet, _LIMIT_WORDS, [*names, *ignore])
-    qualifier = qualifier or _matching(sheet, _QUALIFIER_WORDS, [*names, *ignore])
-    row_codes, row_labels = number_labels(sheet.frame.to_series(rows))
-    col_codes, col_labels = number_labels(sheet.frame.to_series(cols))
+def _long(sheet: Sheet, roles: Roles, asked: Asked) -> Listed:
+    value = roles.values[0]
+    row_keys, col_keys = ([sheet.series(n) for n in names] for names in (roles.rows, roles.columns))
+    cols, col_labels = number_keys(col_keys, roles.columns)
+    row_names: Sequence[str] = roles.rows
+    if asked.replicates == "separate":
+        row_keys, row_names = [*row_keys, _repeat(row_keys, cols)], [*roles.rows, "replicate"]
+    rows, row_labels = number_keys(row_keys, row_names)
+    limit, qualifier = (
+        sheet.series(found[value]) if value in found else None
+        for found in (roles.limit, roles.qualifier)
+    )
     return Listed(
-        sheet=replace(
-            sheet, format=replace(sheet.format, rows=names[0], columns=names[1], values=names[2])
-        ),
-        rows=row_codes,
-        cols=col_codes,
-        text=sheet.frame.to_series(values),
-        row_labels=label_array(row_labels),
-        col_labels=label_array(col_labels),
-        field=values,
-        limit=sheet.frame.to_series(sheet.column(limit)) if limit else None,
-        qualifier=sheet.frame.to_series(sheet.column(qualifier)) if qualifier else None,
+        sheet,
+        roles,
+        rows,
+        cols,
+        sheet.series(value),
+        row_labels,
+        col_labels,
+        sheet.column(value),
+        qualifier=qualifier,
+        limit=limit,
+        unit=_units(sheet, roles.unit),
     )
 
 
-def _long_names(sheet: Sheet, ignore: Sequence[str]) -> tuple[str, str, str]:
-    """Return the headers of row labels, column labels and values."""
-    form, free = sheet.format, [name for name in sheet.header if name not in ignore]
-    wanted = [form.rows, form.columns, form.values]
-    for k, words in enumerate((_ROW_WORDS, _COLUMN_WORDS, _VALUE_WORDS)):
-        if wanted[k] is None:
-            wanted[k] = _matching(sheet, words, [*ignore, *(name for name in wanted if name)])
-    if None in wanted and not any((form.rows, form.columns, form.values)):
-        wanted = [*free[:3]] if len(free) >= 3 else wanted
-    if len(wanted) != 3 or None in wanted:
-        missing = [
-            option
-            for option, name in zip(("rows", "columns", "values"), wanted, strict=True)
-            if name is None
-        ]
-        sheet.fail(f"a long table: say which column holds the {' and the '.join(missing)}")
-    rows, columns, values = (str(name) for name in wanted)
-    for name in (rows, columns, values):
-        sheet.column(name)
-    if len({rows, columns, values}) < 3:
-        sheet.fail("rows, columns and values of a long table must be three different columns")
-    return rows, columns, values
+def _repeat(keys: list[pl.Series], cols: NDArray) -> pl.Series:
+    """Return how often a row and column was given up to each line, from 1."""
+    frame = pl.DataFrame({"row": joined(keys), "col": cols})
+    return frame.select(pl.int_range(pl.len()).over("row", "col") + 1).to_series()
 
 
-def _wide(sheet: Sheet, ignore: Sequence[str]) -> Listed:
-    label = _label_column(sheet, ignore)
-    qualifiers = _qualifier_columns(sheet, ignore)
-    aside = {*ignore, *qualifiers.values(), label}
-    fields = [j for j, name in enumerate(sheet.header) if name not in aside]
-    if not fields:
-        sheet.fail("there is no column of values")
+def _units(sheet: Sheet, names: Sequence[str]) -> pl.Series | None:
+    """Return the unit on each line: of its value or, where that has none, of its limit."""
+    if not names:
+        return None
+    texts = [sheet.series(name).cast(pl.String).str.strip_chars() for name in names]
+    frame = pl.DataFrame([text.alias(str(j)) for j, text in enumerate(texts)])
+    return frame.select(pl.coalesce(pl.when(pl.all() != "").then(pl.all()))).to_series()
+
+
+def _wide(sheet: Sheet, roles: Roles) -> Listed:
+    fields = [sheet.column(name) for name in roles.values]
     n, m = sheet.frame.height, len(fields)
     check_memory((n, m), np.float64, "a wide table", "write it as a long one")
     rows = np.tile(np.arange(n, dtype=np.int32), m)
-    named = sheet.format.header
+    keys = [sheet.series(name) for name in roles.rows]
+    labels = None if not keys else label_array(keys[0] if len(keys) == 1 else joined(keys))
     return Listed(
-        sheet=replace(sheet, format=replace(sheet.format, rows=label)),
-        rows=rows,
-        cols=np.repeat(np.arange(m, dtype=np.int32), n),
-        text=_stacked(sheet, fields),
-        row_labels=None
-        if label is None
-        else label_array(sheet.frame.to_series(sheet.column(label))),
-        col_labels=label_array(pl.Series([sheet.header[j] for j in fields])) if named else None,
-        field=np.array(fields),
-        line=rows,
-        qualifier=_stacked_qualifiers(sheet, fields, qualifiers),
+        sheet,
+        roles,
+        rows,
+        np.repeat(np.arange(m, dtype=np.int32), n),
+        _stacked(sheet, fields),
+        labels,
+        label_array(pl.Series(list(roles.values))) if sheet.format.header else None,
+        np.array(fields),
+        rows,
+        _stacked_beside(sheet, roles.values, roles.qualifier),
+        _stacked_beside(sheet, roles.values, roles.limit),
     )
-
-
-def _label_column(sheet: Sheet, ignore: Sequence[str]) -> str | None:
-    """Return the header of the row labels: the one asked for, or the first column if it is text."""
-    if sheet.format.rows is not None:
-        return sheet.header[sheet.column(sheet.format.rows)]
-    free = [j for j, name in enumerate(sheet.header) if name not in ignore]
-    if len(free) < 2:
-        return None
-    j, name = free[0], sheet.header[free[0]]
-    if sheet.format.header and (not name.strip() or _ROW_WORDS.fullmatch(name.strip())):
-        return name
-    column = sheet.frame.to_series(j)
-    # Words, dates and codes make labels of the first column; a few of them are slips of the pen.
-    if column.dtype != pl.String:
-        return None if column.dtype.is_numeric() else name
-    odd = len(parse_cells(column, sheet.format.decimal or ".").bad)
-    return name if odd > (len(column) - column.null_count()) / 2 else None
-
-
-def _qualifier_columns(sheet: Sheet, ignore: Sequence[str]) -> dict[str, str]:
-    """Map a column to the one that qualifies it: ``iron`` to ``iron_qualifier``."""
-    known = set(sheet.header) - set(ignore)
-    found = {name: _QUALIFIER_OF.fullmatch(name.strip()) for name in sheet.header if name in known}
-    return {match[1]: name for name, match in found.items() if match and match[1] in known}
 
 
 def _stacked(sheet: Sheet, fields: list[int]) -> pl.Series:
@@ -232,15 +176,14 @@ def _stacked(sheet: Sheet, fields: list[int]) -> pl.Series:
     return pl.concat([column.cast(target).alias("text") for column in columns])
 
 
-def _stacked_qualifiers(
-    sheet: Sheet, fields: list[int], qualifiers: dict[str, str]
+def _stacked_beside(
+    sheet: Sheet, values: Sequence[str], beside: Mapping[str, str]
 ) -> pl.Series | None:
-    if not qualifiers:
+    """Return what stands beside the cells of each column, null for columns that have nothing."""
+    if not beside:
         return None
     none = pl.Series([None], dtype=pl.String).new_from_index(0, sheet.frame.height)
-    names = [qualifiers.get(sheet.header[j]) for j in fields]
     columns = [
-        none if name is None else sheet.frame.to_series(sheet.column(name)).cast(pl.String)
-        for name in names
+        sheet.series(beside[name]).cast(pl.String) if name in beside else none for name in values
     ]
-    return pl.concat([column.alias("qualifier") for column in columns])
+    return pl.concat([column.alias("beside") for column in columns])

@@ -10,9 +10,12 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from declip.io.cells import find_decimal, parse_cells, why_not
+from declip.io.cells import parse_cells
+from declip.io.errors import TableFileError
 from declip.io.formats import TableFormat, kind_of
-from declip.io.sheet import Sheet, take_header
+from declip.io.head import take_header
+from declip.io.numbers import NumberStyle, find_style, why_not
+from declip.io.sheet import Sheet
 from declip.io.sources import read_sheet
 
 __all__ = ["read_limits"]
@@ -70,14 +73,12 @@ def _side(sheet: Sheet, keys: list[str], where: list[int]) -> dict[str, float]:
     if not where:
         return {}
     text = sheet.frame.to_series(where[0])
-    decimal = sheet.format.decimal or (
-        find_decimal([text]) if sheet.format.separator != "," else "."
-    )
-    limit = parse_cells(text, decimal)
+    style = find_style([text]) if sheet.format.separator != "," else NumberStyle()
+    limit = parse_cells(text, style.decimal, thousands=style.thousands)
     wrong = np.union1d(limit.bad, np.flatnonzero((limit.lower < limit.upper) | (limit.word != 0)))
     if wrong.size:
         k = int(wrong[0])
-        sheet.fail(why_not(text[k], decimal), k, where[0])
+        raise TableFileError(sheet.path, sheet.placed(why_not(text[k], style), k, where[0]))
     known = np.flatnonzero(~np.isnan(limit.lower))
     return {keys[k]: float(limit.lower[k]) for k in known}
 

@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from declip.io.arrays import read_arrays
-from declip.io.assemble import Limits, assemble
-from declip.io.cells import find_decimal
+from declip.io.assemble import Limits, assemble, bounds_of_cells
 from declip.io.errors import TableFileError
 from declip.io.formats import Layout, TableFile, TableFormat, kind_of
-from declip.io.layouts import list_cells
+from declip.io.head import take_header
+from declip.io.layouts import Listed, list_cells
 from declip.io.limits import limits_by_column
-from declip.io.sheet import Sheet, take_header
+from declip.io.numbers import NumberStyle, find_style
+from declip.io.plan import Asked
+from declip.io.presets import with_preset
+from declip.io.roles import find_roles
+from declip.io.sheet import Sheet
 from declip.io.sources import read_sheet
+from declip.io.understand import filled_in, plan_of
+from declip.io.words import SIDES
 
-__all__ = ["read_table"]
+__all__ = ["listed_again", "read_table"]
 
 
 def read_table(
@@ -26,26 +32,35 @@ def read_table(
     ceiling: Any = None,
     floor: Any = None,
     limits: Any = None,
+    format: str | None = None,
     layout: Layout | None = None,
-    rows: str | None = None,
-    columns: str | None = None,
-    values: str | None = None,
-    limit: str | None = None,
-    qualifier: str | None = None,
-    ignore: Sequence[str] = (),
-    missing: Sequence[str] = (),
+    rows: str | Sequence[str] | None = None,
+    columns: str | Sequence[str] | None = None,
+    values: str | Sequence[str] | None = None,
+    limit: str | Mapping[str, str] | None = None,
+    qualifier: str | Mapping[str, str] | None = None,
+    unit: str | Sequence[str] | None = None,
+    side: str | None = None,
+    below_limit: str | None = None,
+    replicates: str | None = None,
+    ignore: str | Sequence[str] = (),
+    missing: str | Sequence[str] = (),
+    marks: Mapping[str, str] | None = None,
+    skip: Sequence[int] | None = None,
     header: bool | None = None,
     separator: str | None = None,
     decimal: str | None = None,
+    thousands: str | None = None,
     encoding: str | None = None,
     sheet: str | None = None,
 ) -> TableFile:
     r"""Read a table with clipped, censored and missing cells from a file.
 
     CSV, TSV and other separated text, Excel (.xlsx), Parquet, npz and
-    MatrixMarket. Cells may be numbers, limits (``<0.5``, ``> 200``), ranges (``0.1-0.5``), words
-    for a value beyond the limit of its column (``ND``, ``BDL``, ``>ULOQ``) and words for missing
-    (empty, ``NA``, ``-``). What is None below is found in the file.
+    MatrixMarket. Cells may be numbers, limits (``<0.5``, ``> 200``), ranges (``0.1-0.5``), numbers
+    with a mark (``0.05 U``), words for a value beyond the limit of its column (``ND``, ``BDL``,
+    ``>ULOQ``) and words for missing (empty, ``NA``, ``-``). What is None below is found in the
+    file; ``plan`` of the result says how it was understood.
 
     Parameters
     ----------
@@ -56,22 +71,40 @@ def read_table(
         an error, and words such as ``ND`` stand for them.
     limits : path or mapping, optional
         Limits of single columns: a file (see `read_limits`), or ``{column: (floor, ceiling)}``.
+    format : {"wqp", "olink"}, optional
+        An export whose columns are known: Water Quality Portal, Olink.
     layout : {"wide", "long"}, optional
         One line a row of the table, or one line a cell (row, column, value).
-    rows : str, optional
-        Header of the column that holds the row labels.
-    columns, values : str, optional
-        Headers of the columns of a long table that hold the column labels and the values.
-    limit, qualifier : str, optional
-        Headers of the columns of a long table that hold the limit of a cell, and ``<`` or ``>``
-        where its value lies beyond. In a wide table ``iron_qualifier`` qualifies ``iron``.
+    rows : str or sequence of str, optional
+        Headers of the columns that together name a row.
+    columns : str or sequence of str, optional
+        Headers of the columns of a long table that together name a column.
+    values : str or sequence of str, optional
+        Header of the values of a long table; headers or patterns (``"Intensity *"``) of those of a
+        wide one.
+    limit, qualifier : str or mapping, optional
+        Headers of the columns with the limit of a cell, and with ``<``, ``U``, ``TRUE`` or the like
+        where its value lies beyond. In a wide table ``{"iron": "iron_flag"}``.
+    unit : str or sequence of str, optional
+        Header of the units of a long table, and of those of limits if they have their own.
+    side : {"below", "above"}, optional
+        On which side of its limit a marked value lies, where the mark does not say it.
+    below_limit : {"value", "censored"}, optional
+        Whether a value below its limit that nothing marks counts as it is, or as censored.
+    replicates : {"mean", "separate"}, optional
+        What becomes of cells that a long table gives several times; an error by default.
     ignore : sequence of str
         Headers of columns that are no part of the table.
     missing : sequence of str
         Further words for missing, such as ``-999``.
+    marks : mapping, optional
+        What further words and marks mean: ``{"B": "exact", "trace": "below"}``, or "above",
+        "missing"; ``"()"`` is a number in parentheses.
+    skip : sequence of int, optional
+        Lines that are no part of the table, from 1; titles, comments and units are found.
     header : bool, optional
         Whether the first line holds names.
-    separator, decimal, encoding : str, optional
+    separator, decimal, thousands, encoding : str, optional
         Of a text file.
     sheet : str, optional
         Of an Excel file; the first by default.
@@ -79,13 +112,14 @@ def read_table(
     Returns
     -------
     TableFile
-        The cells (``intervals``) with labels, and the form of the file (``format``), which
-        `write_table` gives back.
+        The cells (``intervals``) with labels, the form of the file (``format``), and how it was
+        understood (``plan``); `write_table` gives its lines back.
 
     Raises
     ------
     TableFileError
-        If the file cannot be read; one line that names the file, the line and the column.
+        If the file cannot be read; one line that names the file, the line and the column, and all
+        that is wrong in ``problems``.
 
     Examples
     --------
@@ -103,31 +137,84 @@ def read_table(
     array(['iron', 'zinc'], dtype=object)
     """
     path = Path(path)
+    kind = kind_of(path)
+    asked = Asked(
+        rows=_names(rows),
+        columns=_names(columns),
+        values=_names(values),
+        limit=_pairs(limit),
+        qualifier=_pairs(qualifier),
+        unit=_names(unit),
+        ignore=_names(ignore),
+        missing=_names(missing),
+        marks=_meanings(path, marks),
+        skip=None if skip is None else tuple(skip),
+        side=_choice(path, "side", side, ("below", "above")),
+        below_limit=_choice(path, "below_limit", below_limit, ("value", "censored")),
+        replicates=_choice(path, "replicates", replicates, ("mean", "separate")),
+    )
     wanted = TableFormat(
-        kind_of(path),
-        layout,
-        separator,
-        decimal,
-        encoding,
-        "\n",
-        header,
-        sheet,
-        rows,
-        columns,
-        values,
+        kind, layout, separator, decimal, encoding, "\n", header, sheet, thousands=thousands or ""
     )
-    by_column = limits_by_column(limits)
-    if wanted.kind in ("npz", "mtx"):
-        return _from_arrays(path, wanted, Limits(ceiling, floor, by_column))
-    found = read_sheet(path, wanted)
-    found = _settle_decimal(found if found.header else take_header(found))
-    listed = list_cells(found, ignore, limit, qualifier)
-    intervals = assemble(listed, Limits(ceiling, floor, by_column), missing)
-    aside = found.frame.select(str(found.column(name)) for name in ignore)
-    aside.columns = list(ignore)
-    return TableFile(
-        path, intervals, listed.sheet.format, aside if ignore else None, listed.sheet.header
-    )
+    given = Limits(ceiling, floor, limits_by_column(limits))
+    if kind in ("npz", "mtx"):
+        return _from_arrays(path, wanted, given)
+    return _from_sheet(read_sheet(path, wanted, asked.skip), asked, given, format)
+
+
+def _from_sheet(found: Sheet, asked: Asked, limits: Limits, preset: str | None) -> TableFile:
+    """Understand a sheet, then read its cells; what is wrong is told together."""
+    named = found if found.header else take_header(found, asked.skip)
+    asked = with_preset(named, asked, preset)
+    named, style = _settle_numbers(named)
+    roles = find_roles(named, asked, style)
+    plan = plan_of(named, roles, asked, preset)
+    try:
+        listed = list_cells(named, roles, asked)
+        bounds = bounds_of_cells(listed, limits, asked, style, plan.side)
+        if bounds.problems:
+            first, *more = bounds.problems
+            raise TableFileError(named.path, first, more=more)
+        plan = filled_in(plan, listed, bounds)
+        intervals = assemble(listed, bounds.parsed, limits, asked)
+    except TableFileError as error:
+        error.plan = plan
+        raise
+    return TableFile(named.path, intervals, plan.format, plan, named.checksum)
+
+
+def listed_again(table: TableFile) -> Listed:
+    """Read the lines of a file again as they were read, if it is still the same."""
+    plan, path = table.plan, table.path
+    assert plan is not None
+    changed = "it has changed since it was read, so that its lines cannot be given back"
+    found = read_sheet(path, table.format, plan.asked.skip)
+    if found.checksum != table.checksum:
+        raise TableFileError(path, changed)
+    named = found if found.header else take_header(found, plan.asked.skip)
+    return list_cells(named, plan.roles, plan.asked)
+
+
+def _names(given: str | Sequence[str] | None) -> tuple[str, ...]:
+    return () if given is None else (given,) if isinstance(given, str) else tuple(given)
+
+
+def _pairs(given: str | Mapping[str, str] | None) -> dict[str, str]:
+    """Return value column to the one beside it; no value column where there is but one."""
+    return {} if given is None else {"": given} if isinstance(given, str) else dict(given)
+
+
+def _meanings(path: Path, marks: Mapping[str, str] | None) -> dict[str, str]:
+    for mark, meaning in (marks or {}).items():
+        _choice(path, f"the meaning of {mark!r}", meaning, tuple(SIDES))
+    return dict(marks or {})
+
+
+def _choice(path: Path, name: str, given: str | None, known: tuple[str, ...]) -> str | None:
+    if given is not None and given not in known:
+        some = " or ".join(map(repr, known))
+        raise TableFileError(path, f"{name} must be {some}; got {given!r}")
+    return given
 
 
 def _from_arrays(path: Path, wanted: TableFormat, limits: Limits) -> TableFile:
@@ -138,13 +225,20 @@ def _from_arrays(path: Path, wanted: TableFormat, limits: Limits) -> TableFile:
     return TableFile(path, intervals, replace(wanted, layout="long" if stored else "wide"))
 
 
-def _settle_decimal(sheet: Sheet) -> Sheet:
-    """Find the decimal sign: a comma only where it separates no fields and no point is used."""
+def _settle_numbers(sheet: Sheet) -> tuple[Sheet, NumberStyle]:
+    """Find the signs of numbers, unless they are given; what is unclear is told by its cells."""
     form = sheet.format
     if form.decimal is not None:
         if form.decimal not in (".", ","):
             sheet.fail(f"the decimal sign must be '.' or ','; got {form.decimal!r}")
-        return sheet
-    separated = form.kind == "csv" and form.separator != ","
-    decimal = find_decimal(sheet.frame) if separated else "."
-    return replace(sheet, format=replace(form, decimal=decimal))
+        return sheet, NumberStyle(form.decimal, form.thousands)
+    if form.thousands:
+        decimal = "," if form.thousands == "." else "."
+        style = NumberStyle(decimal, form.thousands)
+    elif form.kind == "parquet":
+        style = NumberStyle()
+    else:
+        commas = form.kind == "csv" and form.separator != ","
+        style = find_style(sheet.frame, commas)
+    done = replace(form, decimal=style.decimal, thousands=style.thousands)
+    return replace(sheet, format=done), style

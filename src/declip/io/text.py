@@ -5,6 +5,8 @@ from __future__ import annotations
 import csv
 import io
 import re
+import zlib
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,9 +16,11 @@ from numpy.typing import NDArray
 
 from declip.io.errors import TableFileError, about_file, shown
 from declip.io.formats import TableFormat
+from declip.io.head import FOOTNOTE, names_alone
+from declip.io.plan import Skipped
 from declip.io.sheet import Lines, Sheet
 
-__all__ = ["read_text"]
+__all__ = ["read_text", "text_of"]
 
 _MARKS = (
     (b"\xef\xbb\xbf", "utf-8-sig"),
@@ -31,10 +35,11 @@ _SEPARATORS = ",;\t|"
 _HEAD = 2**16  # bytes from which the separator is found
 
 
-def read_text(path: Path, wanted: TableFormat) -> Sheet:
+def read_text(path: Path, wanted: TableFormat, skip: tuple[int, ...] | None = None) -> Sheet:
     """Read the records of a text file, each field as text, null where it is empty."""
     with about_file(path, "cannot be read"):
         data = path.read_bytes()
+    checksum = zlib.crc32(data)
     data, encoding = _as_utf8(path, data, wanted.encoding)
     newline = "\r\n" if b"\r\n" in data[:_HEAD] else "\n"
     data = _unix_lines(path, data)
@@ -43,9 +48,19 @@ def read_text(path: Path, wanted: TableFormat) -> Sheet:
     separator = wanted.separator or _find_separator(path, data)
     if len(separator) != 1 or not separator.isascii() or separator in '"\r\n':
         raise TableFileError(path, f"the separator must be one character; got {shown(separator)}")
-    fields = _records(path, data, separator)
+    data, skipped = _without_notes(data, separator, skip)
+    if not data.strip():
+        raise TableFileError(path, "the file has no table: every line was left out")
+    frame, lines = _records(path, data, separator)
     done = replace(wanted, separator=separator, encoding=encoding, newline=newline)
-    return Sheet(path, *fields, unit="line", format=done)
+    return Sheet(path, frame, lines, "line", done, skipped=skipped, checksum=checksum)
+
+
+def text_of(path: Path, encoding: str | None) -> bytes:
+    """Return the text of a file in UTF-8, with the line ends of Unix."""
+    with about_file(path, "cannot be read"):
+        data = path.read_bytes()
+    return _unix_lines(path, _as_utf8(path, data, encoding)[0])
 
 
 def _as_utf8(path: Path, data: bytes, encoding: str | None) -> tuple[bytes, str]:
@@ -110,13 +125,78 @@ def _find_separator(path: Path, data: bytes) -> str:
     if len(data) > _HEAD:
         lines = lines[:-1] or lines
 
-    def agreement(separator: str) -> tuple[float, int]:
+    def agreement(separator: str, first: bool = True) -> tuple[float, int]:
         lengths = [len(record) for record in csv.reader(lines, delimiter=separator) if record]
-        same = sum(length == lengths[0] for length in lengths) / len(lengths)
-        return (same, lengths[0]) if lengths[0] > 1 else (0.0, 1)
+        n = lengths[0] if first else Counter(lengths).most_common(1)[0][0]
+        same = sum(length == n for length in lengths) / len(lengths)
+        return (same, n) if n > 1 else (0.0, 1)
 
     with about_file(path, "cannot be read as separated values"):
-        return max(_SEPARATORS, key=agreement)
+        best = max(_SEPARATORS, key=agreement)
+        if agreement(best)[0] > 0:
+            return best
+        # a title in one field stands above the table
+        return max(_SEPARATORS, key=lambda separator: agreement(separator, first=False))
+
+
+def _without_notes(
+    data: bytes, separator: str, skip: tuple[int, ...] | None
+) -> tuple[bytes, tuple[Skipped, ...]]:
+    """Blank out lines that are no part of the table: titles, comments, footnotes, or those named.
+
+    Blank lines are passed over later, so that the others keep their numbers.
+    """
+    noted = dict.fromkeys(skip, "asked") if skip is not None else _notes(data, separator)
+    if not noted:
+        return data, ()
+    lines = data.split(b"\n")
+    there = {line: what for line, what in sorted(noted.items()) if 0 < line <= len(lines)}
+    texts = {line: lines[line - 1].decode() for line in there}
+    for line in there:
+        lines[line - 1] = b""
+    found = (
+        Skipped(line, what, texts[line]) for line, what in there.items() if texts[line].strip()
+    )
+    return b"\n".join(lines), tuple(found)
+
+
+def _notes(data: bytes, separator: str) -> dict[int, str]:
+    """Return lines that are no records, by number: one field where the others have several."""
+    mark = separator.encode()
+    head = data[:_HEAD].split(b"\n")
+    widths = Counter(line.count(mark) + 1 for line in head if line.strip())
+    usual = widths.most_common(1)[0][0]
+    if usual < 2:
+        return {}
+    noted: dict[int, str] = {}
+    if data.startswith(b"#") or b"\n#" in data:
+        lines = enumerate(data.split(b"\n"), start=1)
+        noted |= {k: "comment" for k, x in lines if x[:1] == b"#" and x.count(mark) + 1 != usual}
+    noted |= _titles(head, noted, separator, usual)
+    return noted | (_footnotes(data, mark) if usual > 2 else {})
+
+
+def _titles(head: list[bytes], noted: dict[int, str], separator: str, usual: int) -> dict[int, str]:
+    """Return lines of one field above a line of names, in which no number stands."""
+    found: dict[int, str] = {}
+    for k, line in enumerate(head, start=1):
+        if not line.strip() or k in noted:
+            continue
+        if separator.encode() in line or usual < 3:
+            fields = next(csv.reader([line.decode(errors="ignore")], delimiter=separator))
+            return found if names_alone(fields) else {}
+        found[k] = "title"
+    return {}
+
+
+def _footnotes(data: bytes, mark: bytes) -> dict[int, str]:
+    """Return lines at the end of one field with words in it, set off by a blank line."""
+    body, _, tail = data.rstrip(b"\n").rpartition(b"\n\n")
+    lines = tail.split(b"\n")
+    if not body.strip() or any(mark in x or not FOOTNOTE.match(x.decode()) for x in lines):
+        return {}
+    first = body.count(b"\n") + 3
+    return {first + k: "comment" for k in range(len(lines))}
 
 
 def _records(path: Path, data: bytes, separator: str) -> tuple[pl.DataFrame, Lines]:

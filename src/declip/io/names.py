@@ -1,0 +1,96 @@
+"""The names that columns have in files of laboratories, agencies, shops and surveys."""
+
+from __future__ import annotations
+
+import re
+
+__all__ = [
+    "COLUMN", "DETECTED", "LIMIT", "NEVER_VALUES", "PART_OF_COLUMN", "PART_OF_ROW", "QUALIFIER",
+    "ROW", "SURE_QUALIFIER", "UNIT_NAME", "VALUE", "of_another", "plain",
+]  # fmt: skip
+
+
+def plain(name: str) -> str:
+    """Return a name in lower case, its words apart: ``SampleID`` and ``sample_id`` are one."""
+    apart = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", name.strip())
+    return re.sub(r"[^a-z0-9<>äöüéè]+", " ", apart.lower()).strip()
+
+
+def _any(words: str, before: str = "", after: str = "") -> re.Pattern:
+    listed = "|".join(word.replace("_", " ") for word in words.split())
+    return re.compile(f"(?:(?:{before}) )?(?:{listed})(?: (?:{after}))?" if before else
+                      f"(?:{listed})(?: (?:{after}))?")  # fmt: skip
+
+
+_ID = "ids?|no|nr|number|name|label|key|code|identifier"
+ROW = _any(
+    "row sample subject patient person participant respondent user customer product specimen index"
+    " id site station location monitoring_location well plate sku store shop animal bird plot probe"
+    " proben_nr messstelle échantillon sampling_point lab_sample field_sample",
+    after=_ID,
+)
+COLUMN = _any(
+    "column col variable feature analyte parameter item movie compound protein gene test assay"
+    " question week month marker biomarker metabolite substance characteristic constituent"
+    " pollutant element olink chemical param result_characteristic paramètre parametername",
+    after=_ID,
+)
+VALUE = _any(
+    "value result rating stars measurement measured concentration conc score sales reading amount"
+    " result_value npx intensity messwert wert quantity qty units_sold demand result_measure"
+    " result_measure_value response signal valeur sold measure_value result_numeric",
+)
+LIMIT = _any(
+    "limit lod loq lloq mdl dl rl mrl pql llod rdl edl lowerlimit nachweisgrenze bestimmungsgrenze"
+    " detection_quantitation_limit_measure_measure_value detection_limit_measure_a uloq stock"
+    " inventory capacity stock_on_hand on_hand available",
+    "(?:method|lab|lower|sample|minimum|reporting|instrument) ?(?:detection)?",
+    "value|level",
+)
+_LONG_LIMIT = re.compile(
+    r"(?:.* )?(?:detection|reporting|quantitation|quantification|censoring|reported)"
+    r" (?:limit|level)(?: (?:value|measure))?"
+)
+LIMIT = re.compile(f"{LIMIT.pattern}|{_LONG_LIMIT.pattern}")
+_MARK = (
+    "q|qual|quals|qualifier|qualifiers|sign|operator|modifier|cens|cen|censor|censored|censoring"
+    "|nd|nondetect|non detect|detect|detected|flag|remark code|symbol"
+)
+QUALIFIER = re.compile(
+    rf"(?:(?:result|value|lab|data|final|interpreted|validation|is|measure) )?"
+    rf"(?:{_MARK}|sold ?out|stock ?out|out of stock|saturated|below (?:limit|lod|loq|dl|mdl|rl)"
+    r"|detect(?:ion)? condition|result detection condition)(?: (?:tf|code|codes|text|flag))?"
+)
+SURE_QUALIFIER = re.compile(
+    r"(?:result |value |lab )?(?:qual|qualifier|qualifiers|sign|operator|cens|censored|censoring)"
+)
+# Yes means here that the value stands as it is.
+DETECTED = re.compile(r"(?:is |result )?(?:detect|detected|detect flag|detected flag|quantified)")
+UNIT_NAME = re.compile(
+    r"(?:(?:result|value|measure|reporting|limit|result measure|detection) )?"
+    r"(?:units?|uom|unit code|unit name|einheit|unité|measure unit code|measure unit)"
+)
+# What tells rows apart, or columns, beside their first name.
+PART_OF_ROW = re.compile(
+    rf"{ROW.pattern}|.*\b(?:date|datum|time|datetime|timestamp|depth|visit|wave|year|month|week|day|hour)\b.*"
+)
+PART_OF_COLUMN = re.compile(r"(?:.* )?(?:fraction|fraction text|matrix|medium|panel|species text)")
+NEVER_VALUES = re.compile(
+    r"(?:.* )?(?:date|datum)|year|month|day|time|latitude|longitude|lat|lon|lng|remarks?|comments?"
+    r"|notes?"
+)
+_BESIDE = {
+    "qualifier": rf"{_MARK}|qc",
+    "limit": "lod|loq|mdl|dl|rl|mrl|limit|detection limit|lloq|reporting limit",
+}
+
+
+def of_another(name: str, known: dict[str, str], role: str) -> str | None:
+    """Return the column that a name qualifies: ``iron`` for ``iron_qualifier`` and ``IronCen``.
+
+    `known` maps plain names to headers.
+    """
+    words = _BESIDE[role]
+    found = re.fullmatch(rf"(.+?) (?:{words})(?: tf)?|(?:{words}) (.+)", plain(name))
+    stem = found and (found[1] or found[2])
+    return known.get(stem) if stem else None

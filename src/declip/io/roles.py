@@ -1,0 +1,335 @@
+"""Which column of a file is what: found by name and by content, unless it is said."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from functools import cached_property
+
+import numpy as np
+import polars as pl
+
+from declip.io import names as called
+from declip.io.cells import parse_cells, parse_qualifiers
+from declip.io.keys import as_times
+from declip.io.numbers import NumberStyle
+from declip.io.plan import Asked, Roles
+from declip.io.problems import Remedy
+from declip.io.sheet import Sheet
+from declip.io.words import EMPTY, NO
+
+__all__ = ["find_roles"]
+
+_SAMPLE = 2000  # lines from which the content of a column is judged
+
+
+def find_roles(sheet: Sheet, asked: Asked, style: NumberStyle) -> Roles:
+    """Return what each column of a sheet with a header is."""
+    for name in (*asked.rows, *asked.columns, *asked.unit, *asked.ignore):
+        sheet.column(name)
+    for name in (*asked.limit.values(), *asked.qualifier.values()):
+        sheet.column(name)
+    finder = _Finder(sheet, asked, style)
+    layout = sheet.format.layout or ("long" if finder.looks_long() else "wide")
+    if layout not in ("wide", "long"):
+        sheet.fail(f"layout must be 'wide' or 'long'; got {layout!r}")
+    return finder.long() if layout == "long" else finder.wide()
+
+
+@dataclass(frozen=True)
+class _Finder:
+    """A look at the columns of a sheet."""
+
+    sheet: Sheet
+    asked: Asked
+    style: NumberStyle
+
+    @cached_property
+    def free(self) -> list[str]:
+        """Columns of which nothing was said."""
+        said = {*self.asked.rows, *self.asked.columns, *self.asked.values, *self.asked.unit}
+        said |= {*self.asked.limit.values(), *self.asked.qualifier.values(), *self.asked.ignore}
+        return [name for name in self.sheet.header if name not in said]
+
+    def named(self, pattern: object, taken: Sequence[str] = ()) -> Iterator[str]:
+        """Yield free columns whose name is of a kind."""
+        for name in self.free:
+            if name not in taken and pattern.fullmatch(called.plain(name)):  # type: ignore[attr-defined]
+                yield name
+
+    def looks_long(self) -> bool:
+        """Tell a line for each cell from a line for each row, by what was said and by names."""
+        asked = self.asked
+        if asked.columns or (len(asked.values) == 1 and not _is_pattern(asked.values[0])):
+            return True
+        if asked.values:
+            return False
+        value = next(self.named(called.VALUE), None)
+        row = asked.rows or tuple(self.named(called.ROW, [value or ""]))
+        column = next(self.named(called.COLUMN, [value or "", *row[:1]]), None)
+        if value and row and column:
+            return True
+        return bool(value and row and self._times([value, *row]) and self._repeats(row[:1]))
+
+    def _repeats(self, keys: Sequence[str]) -> bool:
+        frame = self.sheet.frame.select(str(self.sheet.column(name)) for name in keys)
+        return frame.n_unique() < frame.height
+
+    def _times(self, taken: Sequence[str]) -> list[str]:
+        """Return free columns with dates or times, by content or by name."""
+        return [name for name in self.free if name not in taken and self._is_time(name)]
+
+    def _is_time(self, name: str) -> bool:
+        some = self.sheet.series(name).drop_nulls()[:_SAMPLE]
+        return len(some) > 0 and as_times(some, called.plain(name)) is not None
+
+    # long tables
+
+    def long(self) -> Roles:
+        """Return the roles in a table with a line for each cell."""
+        value = self._the_value()
+        columns = self.asked.columns or self._column_keys(value)
+        rows = self.asked.rows or self._row_keys(value, columns)
+        if not (rows and columns and value):
+            lost = {"rows": rows, "columns": columns, "values": value}
+            missing = [name for name, found in lost.items() if not found]
+            self.sheet.fail(
+                f"a long table: say which column holds the {' and the '.join(missing)}",
+                None, None, *(Remedy(name) for name in missing),
+            )  # fmt: skip
+        if len({*rows, *columns, value}) < len(rows) + len(columns) + 1:
+            self.sheet.fail("rows, columns and values of a long table must be different columns")
+        taken = [*rows, *columns, value]
+        limit = next(iter(self.asked.limit.values()), None) or self._limit(taken)
+        qualifier = next(iter(self.asked.qualifier.values()), None) or self._qualifier(
+            [*taken, limit]
+        )
+        unit = self.asked.unit or tuple(self.named(called.UNIT_NAME, taken))[:1]
+        used = {*taken, *unit, limit, qualifier}
+        return Roles(
+            layout="long",
+            rows=tuple(rows),
+            columns=tuple(columns),
+            values=(value,),
+            limit={value: limit} if limit else {},
+            qualifier={value: qualifier} if qualifier else {},
+            unit=tuple(unit),
+            aside=tuple(name for name in self.sheet.header if name not in used),
+            notes=tuple(self._unused_marks(used)),
+        )
+
+    def _the_value(self) -> str:
+        if self.asked.values:
+            self.sheet.column(self.asked.values[0])
+            return self.asked.values[0]
+        if not self.sheet.format.header and not (self.asked.rows or self.asked.columns):
+            return self.free[2] if len(self.free) > 2 else ""
+        return next(self.named(called.VALUE), "") or self._third()
+
+    def _third(self) -> str:
+        plain = not (self.asked.rows or self.asked.columns)
+        return self.free[2] if plain and len(self.free) == 3 else ""
+
+    def _column_keys(self, value: str) -> tuple[str, ...]:
+        if not self.sheet.format.header and value:
+            return tuple(self.free[1:2])
+        column = next(self.named(called.COLUMN, [value]), None)
+        if column is None:
+            times = self._times([value])
+            if times:
+                return (times[0],)
+            return (self.free[1],) if self._third() == value and value else ()
+        return (column,)
+
+    def _row_keys(self, value: str, columns: Sequence[str]) -> tuple[str, ...]:
+        """Return the first column that names rows, and more while lines are not told apart."""
+        taken = [value, *columns]
+        if not self.sheet.format.header and value:
+            return tuple(self.free[:1])
+        first = next(self.named(called.ROW, taken), None) or next(iter(self._times(taken)), None)
+        if first is None:
+            return (self.free[0],) if self._third() == value and value else ()
+        keys = [first]
+        more = [n for n in self.named(called.PART_OF_ROW, [*taken, first]) if self._is_key(n)]
+        for name in more:
+            if not self._repeats([*keys, *columns]):
+                break
+            if self._count([*keys, name, *columns]) > self._count([*keys, *columns]):
+                keys.append(name)
+        return tuple(keys)
+
+    def _is_key(self, name: str) -> bool:
+        """Tell a key from a remark: it is given on nearly every line."""
+        column = self.sheet.series(name)
+        return column.null_count() <= 0.1 * len(column)
+
+    def _count(self, keys: Sequence[str]) -> int:
+        return self.sheet.frame.select(str(self.sheet.column(name)) for name in keys).n_unique()
+
+    def _limit(self, taken: Sequence[str]) -> str | None:
+        """Return the column of limits: named so, and with numbers in it."""
+        for name in self.named(called.LIMIT, taken):
+            column = self.sheet.series(name)
+            parsed = parse_cells(column, self.style.decimal, thousands=self.style.thousands)
+            if not np.isnan(parsed.lower).all() or column.null_count() == len(column):
+                return name
+        return None
+
+    def _qualifier(self, taken: Sequence[str | None]) -> str | None:
+        """Return the column of marks: by its name, or because all that it holds are marks."""
+        used = [name for name in taken if name]
+        for name in self.named(called.QUALIFIER, used):
+            if self._marks(name) is not None:
+                return name
+        for name in self.free:
+            sides = None if name in used else self._marks(name, all_known=True)
+            if sides and sides & {-1, 1}:
+                return name
+        return next(self.named(called.SURE_QUALIFIER, used), None)
+
+    def _marks(self, name: str, all_known: bool = False) -> set[int] | None:
+        """Return what the marks of a column say, None if it holds other things."""
+        column = self.sheet.series(name)
+        if column.dtype.is_float():
+            return None
+        seen = column.unique()
+        sides = parse_qualifiers(seen, self.asked.marks)
+        known = set(sides.drop_nulls().to_list()) - {0}
+        if sides.null_count() and (all_known or not known - {NO}):
+            return None
+        return known if len(seen) <= 50 else None
+
+    def _unused_marks(self, used: set[str | None]) -> Iterator[str]:
+        for name in self.free:
+            if name not in used and self._is_yes_or_no(name):
+                yield (
+                    f"{name!r} holds yes and no and was left aside: if it marks values beyond a "
+                    "limit, name it as the qualifier."
+                )
+
+    def _is_yes_or_no(self, name: str) -> bool:
+        column = self.sheet.series(name)
+        if column.dtype != pl.String:
+            return column.dtype == pl.Boolean
+        words = {str(word).strip().lower() for word in column.drop_nulls().unique()[:10]}
+        return bool(words) and words <= {"true", "false", "yes", "no", "t", "f", "y", "n"}
+
+    # wide tables
+
+    def wide(self) -> Roles:
+        """Return the roles in a table with a line for each row."""
+        asked = self.asked
+        beside = {role: self._beside(role) for role in ("qualifier", "limit")}
+        pairs = {name for columns in beside.values() for name in columns.values()}
+        rows = asked.rows or self._labels(pairs)
+        rest = [
+            n for n in self.sheet.header if n not in {*rows, *pairs, *asked.ignore, *asked.unit}
+        ]
+        values = self._named_values(rest) if asked.values else self._values(rest)
+        if not values:
+            self.sheet.fail("there is no column of values")
+        words = [n for n in rest if n not in values and self._is_words(n)]
+        if len(values) == 1 and words and not (self.sheet.format.layout or asked.values):
+            self.sheet.fail(
+                f"there is one column of values, {values[0]!r}, and words in {words[0]!r}",
+                None,
+                None,
+                Remedy("columns", words[0], "if these name the columns of the table"),
+                Remedy("layout", "wide", "if they are no part of it"),
+            )
+        used = {*rows, *values, *pairs, *asked.unit}
+        return Roles(
+            layout="wide",
+            rows=tuple(rows),
+            values=tuple(values),
+            limit={v: c for v, c in beside["limit"].items() if v in values},
+            qualifier={v: c for v, c in beside["qualifier"].items() if v in values},
+            unit=asked.unit,
+            aside=tuple(name for name in self.sheet.header if name not in used),
+        )
+
+    def _named_values(self, rest: list[str]) -> list[str]:
+        wanted = self.asked.values
+        for name in wanted:
+            if not _is_pattern(name):
+                self.sheet.column(name)
+        return [name for name in rest if any(name == w or fnmatchcase(name, w) for w in wanted)]
+
+    def _values(self, rest: list[str]) -> list[str]:
+        """Return columns that hold values: not those of words alone, of dates, or named so."""
+        found = [name for name in rest if not self._is_text(name)]
+        return found or [name for name in rest if not self._is_time(name)]
+
+    def _is_text(self, name: str) -> bool:
+        """Tell a column without any number, limit or word for one in it."""
+        if called.NEVER_VALUES.fullmatch(called.plain(name)) and self.sheet.format.header:
+            return True
+        column = self.sheet.series(name)
+        if column.dtype != pl.String:
+            return False
+        if self._is_yes_or_no(name):
+            return False
+        some = column.drop_nulls()
+        parsed = parse_cells(some, self.style.decimal, (), self.asked.marks, self.style.thousands)
+        if len(parsed.bad) < 2 or len(parsed.bad) < len(some) - int(np.isnan(parsed.lower).sum()):
+            return False
+        words = some.str.to_lowercase().is_in(list(EMPTY)).not_().sum()
+        digits = some.str.contains(r"^\D*[0-9.,]+\D*$").sum()
+        return len(parsed.bad) == words and digits == 0
+
+    def _labels(self, pairs: set[str]) -> tuple[str, ...]:
+        """Return the row labels: the first column if it is one, and more if it repeats."""
+        sheet = self.sheet
+        free = [name for name in self.free if name not in pairs]
+        if len(free) < 2:
+            return ()
+        first = free[0]
+        if not (sheet.format.header and self._is_label_name(first)) and not self._is_words(first):
+            return ()
+        keys = [first]
+        for name in free[1:]:
+            if not self._repeats(keys):
+                return tuple(keys)
+            if called.PART_OF_ROW.fullmatch(called.plain(name)) and (
+                self._is_text(name) or self._is_time(name)
+            ):
+                keys.append(name)
+        return (first,) if self._repeats(keys) else tuple(keys)
+
+    def _is_label_name(self, name: str) -> bool:
+        return not name.strip() or bool(called.ROW.fullmatch(called.plain(name)))
+
+    def _is_words(self, name: str) -> bool:
+        # Words, dates and codes make labels of a column; a few of them are slips of the pen.
+        column = self.sheet.series(name)
+        if column.dtype != pl.String:
+            return not column.dtype.is_numeric()
+        odd = len(parse_cells(column, self.style.decimal).bad)
+        return odd > (len(column) - column.null_count()) / 2
+
+    def _beside(self, role: str) -> dict[str, str]:
+        """Map a column to the one beside it: ``iron`` to ``iron_qualifier``, and those said."""
+        said = dict(getattr(self.asked, role))
+        known = {called.plain(name): name for name in self.free}
+        found: dict[str, str] = {}
+        for name in self.free:
+            of = called.of_another(name, known, role)
+            if of is not None and of != name:
+                found[of] = name
+        for of, name in said.items():
+            found[of or self._before(name)] = name
+        return found
+
+    def _before(self, name: str) -> str:
+        """Return the column that a mark is of: by its name, or the one before it."""
+        known = {called.plain(free): free for free in self.free}
+        found = called.of_another(name, known, "qualifier") or called.of_another(
+            name, known, "limit"
+        )
+        at = self.sheet.header.index(name)
+        return found or self.sheet.header[max(at - 1, 0)]
+
+
+def _is_pattern(name: str) -> bool:
+    return any(sign in name for sign in "*?[")
