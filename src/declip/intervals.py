@@ -304,6 +304,25 @@ class Intervals:
         upper[rows, cols] = high
         return lower, upper
 
+    def bounds_at(
+        self, rows: NDArray[np.int32], cols: NDArray[np.int32]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return the bounds of cells; infinite where nothing was observed."""
+        at_rows, at_cols, lower, upper = self.triplets()
+        keys = at_rows.astype(np.int64) * self.shape[1] + at_cols
+        order = np.argsort(keys)
+        asked = rows.astype(np.int64) * self.shape[1] + cols
+        found = order[np.minimum(np.searchsorted(keys, asked, sorter=order), len(order) - 1)]
+        seen = keys[found] == asked
+        low, high = (bound[found].astype(np.float64) for bound in (lower, upper))
+        return np.where(seen, low, -np.inf), np.where(seen, high, np.inf)
+
+    def has_cells_of(self, other: Intervals) -> bool:
+        """Tell whether another table has the same cells."""
+        return self.shape == other.shape and all(
+            np.array_equal(a, b) for a, b in zip(self.triplets(), other.triplets(), strict=True)
+        )
+
     def common_limits(self) -> tuple[NDArray, NDArray] | None:
         """Return the floor and ceiling of each column, of shape (1, n_cols), read off its cells.
 
@@ -352,6 +371,12 @@ class Intervals:
     def keep(self, exact: NDArray[np.bool_], censored: NDArray[np.bool_]) -> Intervals:
         """Return the cells marked in two masks, in the order of `triplets`."""
         return replace(self, by_row=self.by_row.keep(exact, censored))
+
+    def bounded(self) -> Intervals:
+        """Return the table without cells of which nothing is known: neither bound is a number."""
+        side = self.by_row
+        known = ~(np.isneginf(side.lower) & np.isposinf(side.upper))
+        return self if known.all() else self.keep(np.ones(self.n_exact, bool), known)
 
     def take_rows(self, rows: ArrayLike) -> Intervals:
         """Return some rows, in the order given."""

@@ -66,7 +66,7 @@ def draw_chain(model, shape, ceiling, seen, rng):
     table = Table(observe(truth, ceiling, seen))
     side = table.cells.by_row
     exact, censored = (side.exact_rows(), side.exact_idx), (side.censored_rows(), side.censored_idx)
-    chain = Chain.start(table.cells, model, np.random.SeedSequence(int(rng.integers(2**31))))
+    chain = Chain.start(table, model, np.random.SeedSequence(int(rng.integers(2**31))))
     chain.factors, chain.scales = factors, NoiseScales(model.noise, rows, cols, level)
     chain.z = truth[censored]
     if model.df:

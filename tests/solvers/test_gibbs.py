@@ -45,7 +45,8 @@ def identity_units(n_cols):
 
 def traced(cells, model, ask, n_samples, burn_in=200, seed=0):
     """Return ``ask(x, scale, z)`` after each sweep of one chain."""
-    table, chain = Table(cells), Chain.start(cells, model, np.random.SeedSequence(seed))
+    table = Table(cells)
+    chain = Chain.start(table, model, np.random.SeedSequence(seed))
     trace = []
     for sweep in range(burn_in + n_samples):
         chain.sweep(table, threads=1)

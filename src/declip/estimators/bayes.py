@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
 from numbers import Integral, Real
 from os import PathLike
 from typing import Any, ClassVar
@@ -20,13 +22,23 @@ from declip.solvers.gibbs import (
     JUDGED,
     R_HAT_LIMIT,
     Model,
+    PatternEvidence,
     Posterior,
     Run,
     Schedule,
     credible_interval,
     sample_posterior,
+    weigh_patterns,
 )
-from declip.validation import check_cells, check_memory, check_rank
+from declip.validation import (
+    MISSING_WORDS,
+    check_cells,
+    check_memory,
+    check_missing,
+    check_missing_model,
+    check_rank,
+    warn_user,
+)
 
 __all__ = ["BayesCMC"]
 
@@ -34,6 +46,8 @@ _MOST_FACTORS = 10  # of "auto"
 _SPARSE = 0.25  # share of observed cells below which a table counts as ratings
 _LARGEST_SEED = 2**31 - 1
 _SPECTRA = 20  # samples whose singular values are averaged
+_SIGNS = {"random": 0, "low": 1, "high": -1, "auto": None}
+_WORDS = {sign: word for word, sign in _SIGNS.items()}
 
 
 class BayesCMC(CompletionEstimator[Run, Posterior]):
@@ -71,6 +85,15 @@ class BayesCMC(CompletionEstimator[Run, Posterior]):
     df : float or None, default=None
         Degrees of freedom, more than 1, of Student t noise for tables with outliers (4 is a usual
         choice); None is Gaussian noise.
+    missing : {"random", "low", "high", "auto"} or mapping, default="random"
+        Why cells are missing; a mapping from columns gives each its own word, and columns that it
+        leaves out "random".
+
+        - "random": by chance. Missing cells say nothing of their values.
+        - "low": the lower a value, the likelier it goes missing, by a detection curve that is
+          sampled too; some cells are lost by chance. For intensities, and sensors.
+        - "high": the same with high values.
+        - "auto": the likeliest of these by held-out cells, seen or missing; a warning says which.
     max_kept : int, default=200
         Samples kept, at equal distances, for everything that is asked after the fit. Memory does
         not grow with ``n_samples``.
@@ -99,6 +122,13 @@ class BayesCMC(CompletionEstimator[Run, Posterior]):
         factors that are not needed, near 0.
     n_components_, noise_ : int, str
         What "auto" came to.
+    missing_ : tuple of str
+        Why cells of each column are taken to be missing: "random", "low" or "high".
+    missing_evidence_ : PatternEvidence or None
+        What "auto" went by.
+    detection_ : dict or None
+        The detection curve, if there is one: "limit" and "width" of each column, in its units, and
+        the share "lost" by chance. Posterior means.
     r_hat_, ess_ : dict of ndarray
         Split R-hat and effective sample size of some "cells", "column means" and "noise scales".
     converged_ : bool
@@ -129,6 +159,14 @@ class BayesCMC(CompletionEstimator[Run, Posterior]):
     IG(5, 5)` and :math:`t_j^2 \sim IG(5, 5 \theta)` with :math:`\theta \sim \Gamma(1, 1)`, for
     "global" the one variance is as for "column".
 
+    With ``missing="low"`` a cell of value x is seen with the probability :math:`(1 - r) \Phi((x -
+    l_j) / w_j)`: a noisy reading of it lies above :math:`l_j`, and it is not lost by chance. Limits
+    (in units of the sampler, :math:`N(\mu_j, v)`, :math:`\mu_j` linear in the level of the column)
+    and logs of widths are pooled over columns, :math:`r \sim Beta(1, 9)`. A missing cell that was
+    not lost is a clipped one: its reading, of variance :math:`t_j^2 + w_j^2`, lies below
+    :math:`l_j`. Limits and widths move by Metropolis steps with the missing cells integrated out.
+    Clipped cells do not tell of the curve, and rows without an exact cell are left out.
+
     A clipped cell is drawn with the factors of its row (or column) integrated out, from a truncated
     normal by exponential rejection in the tail.
 
@@ -154,6 +192,7 @@ class BayesCMC(CompletionEstimator[Run, Posterior]):
         "chains": [Interval(Integral, 1, None, closed="left")],
         "noise": [StrOptions({"auto", "column", "row+column", "global"})],
         "df": [Interval(Real, 1, None, closed="neither"), None],
+        "missing": [StrOptions(set(MISSING_WORDS)), Mapping],
         "max_kept": [Interval(Integral, 2, None, closed="left")],
         "random_state": ["random_state"],
         "warm_start": ["boolean"],
@@ -171,6 +210,7 @@ class BayesCMC(CompletionEstimator[Run, Posterior]):
         chains: int = 2,
         noise: str = "auto",
         df: float | None = None,
+        missing: Any = "random",
         max_kept: int = 200,
         random_state: Any = None,
         n_jobs: int | None = None,
@@ -187,6 +227,7 @@ class BayesCMC(CompletionEstimator[Run, Posterior]):
         self.chains = chains
         self.noise = noise
         self.df = df
+        self.missing = missing
         self.max_kept = max_kept
         self.random_state = random_state
         self.n_jobs = n_jobs
@@ -284,7 +325,7 @@ class BayesCMC(CompletionEstimator[Run, Posterior]):
             raise ValueError(f"coverage must lie between 0 and 1; got {coverage!r}.")
         posterior = self._model()
         at = self._cells(rows, cols)
-        lower, upper = _bounds_at(self.intervals_, *at)
+        lower, upper = self.intervals_.bounds_at(*at)
         return credible_interval(posterior, at, lower, upper, coverage)
 
     def probability_above(self, rows: ArrayLike, cols: ArrayLike, threshold: ArrayLike) -> NDArray:
@@ -335,19 +376,22 @@ class BayesCMC(CompletionEstimator[Run, Posterior]):
         return tables
 
     def _solve(self, table: Any, **watched: Any) -> Run:
-        model = self._chosen(table)
+        seed = check_random_state(self.random_state).randint(_LARGEST_SEED)
+        threads = effective_n_jobs(self.n_jobs)
+        model = self._with_missing(self._chosen(table), table, seed, threads)
         n_kept = min(self.max_kept, self.chains * self.n_samples)
         samples = n_kept, sum(table.shape), model.rank + 1
         check_memory(samples, np.float32, "BayesCMC", "lower max_kept or n_components.")
-        seed = check_random_state(self.random_state).randint(_LARGEST_SEED)
         schedule = Schedule(self.n_samples, self.burn_in, self.chains, self.max_kept, seed)
-        last, threads = self._last_run(table, model), effective_n_jobs(self.n_jobs)
+        last = self._last_run(table, model)
         return sample_posterior(table, model, schedule, last=last, threads=threads, **watched)
 
     def _chosen(self, intervals: Intervals) -> Model:
         """Return the model, with "auto" settled."""
         shape, noise = intervals.shape, self.noise
-        if noise == "auto":
+        if noise == "auto" and self.missing != "random":
+            noise = "column"
+        elif noise == "auto":
             sparse = len(intervals) < _SPARSE * shape[0] * shape[1]
             noise = "row+column" if sparse else "column"
         rank = self.n_components
@@ -355,13 +399,30 @@ class BayesCMC(CompletionEstimator[Run, Posterior]):
             rank = max(1, min(_MOST_FACTORS, min(shape) - 1))
         return Model(int(rank), noise, float(self.df or 0.0))
 
+    def _with_missing(self, model: Model, table: Intervals, seed: int, threads: int) -> Model:
+        """Return the model with why cells of each column are missing, "auto" settled."""
+        self._evidence: PatternEvidence | None = None
+        words = check_missing(self.missing, table.shape[1], table.col_labels)
+        if {*words} == {"random"} or len(table) == table.shape[0] * table.shape[1]:
+            return model
+        check_missing_model(table.shape, model.noise, model.df)
+        signs = [_SIGNS[word] for word in words]
+        if "auto" in words:
+            self._evidence = weigh_patterns(table, model, signs, seed, threads)
+            warn_user(str(self._evidence))
+            signs = [_SIGNS[self._evidence.best] if sign is None else sign for sign in signs]
+        # of a column without an exact cell nothing is known
+        known = np.bincount(table.by_row.exact_idx, minlength=len(signs)) > 0
+        told = tuple(int(sign or 0) if k else 0 for sign, k in zip(signs, known, strict=True))
+        return replace(model, missing=told) if any(told) else model
+
     def _last_run(self, intervals: Intervals, model: Model) -> Run | None:
         """Return the run to go on with: if asked for, and of the same table and model."""
         if not (self.warm_start and hasattr(self, "run_")):
             return None
         run: Run = self.run_
         same_model = run.chains[0].model == model and len(run.chains) == self.chains
-        return run if same_model and _same_cells(self.intervals_, intervals) else None
+        return run if same_model and self.intervals_.has_cells_of(intervals) else None
 
     def _fitted(self, state: Run) -> dict[str, Any]:
         run, history = state.fork(), np.array(state.history)
@@ -377,10 +438,14 @@ class BayesCMC(CompletionEstimator[Run, Posterior]):
         posterior = state.posterior
         some = posterior.samples[:: max(1, len(posterior.samples) // _SPECTRA)]
         rows, cols = posterior.noise_scales()
+        signs = posterior.model.missing or (0,) * table.shape[1]
         return self._fitted(state) | {
             "intervals_": table,
             "n_components_": posterior.model.rank,
             "noise_": posterior.model.noise,
+            "missing_": tuple(_WORDS[s] for s in signs),
+            "missing_evidence_": self._evidence,
+            "detection_": _curve_of(posterior),
             "row_noise_": rows,
             "noise_scale_": cols,
             "singular_values_": np.mean([s.factors.balanced()[1] for s in some], axis=0),
@@ -440,7 +505,14 @@ class BayesCMC(CompletionEstimator[Run, Posterior]):
         return posterior.new_rows(intervals, seed, effective_n_jobs(self.n_jobs))
 
     def _restored(self, intervals: Intervals, matrix: Posterior) -> NDArray:
-        return super()._restored(intervals, matrix).astype(intervals.dtype, copy=False)
+        restored = super()._restored(intervals, matrix)
+        if any(matrix.model.missing):
+            rows, cols = (
+                a.astype(np.int32) for a in np.nonzero(np.isnan(intervals.to_bounds()[0]))
+            )
+            ends = np.full(len(rows), -np.inf), np.full(len(rows), np.inf)
+            restored[rows, cols] = self._expected(matrix, (rows, cols), ends)
+        return restored.astype(intervals.dtype, copy=False)
 
     def _expected(
         self,
@@ -457,21 +529,8 @@ class BayesCMC(CompletionEstimator[Run, Posterior]):
         return check_cells(rows, cols, self._model().shape)
 
 
-def _bounds_at(
-    intervals: Intervals, rows: NDArray[np.int32], cols: NDArray[np.int32]
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return the bounds of cells; infinite where nothing was observed."""
-    at_rows, at_cols, lower, upper = intervals.triplets()
-    keys = at_rows.astype(np.int64) * intervals.shape[1] + at_cols
-    order = np.argsort(keys)
-    asked = rows.astype(np.int64) * intervals.shape[1] + cols
-    found = order[np.minimum(np.searchsorted(keys, asked, sorter=order), len(order) - 1)]
-    seen = keys[found] == asked
-    low, high = (bound[found].astype(np.float64) for bound in (lower, upper))
-    return np.where(seen, low, -np.inf), np.where(seen, high, np.inf)
-
-
-def _same_cells(one: Intervals, other: Intervals) -> bool:
-    return one.shape == other.shape and all(
-        np.array_equal(a, b) for a, b in zip(one.triplets(), other.triplets(), strict=True)
-    )
+def _curve_of(posterior: Posterior) -> dict[str, Any] | None:
+    if not any(posterior.model.missing):
+        return None
+    limit, width, lost = posterior.curve_parameters()
+    return {"limit": limit, "width": width, "lost": lost}

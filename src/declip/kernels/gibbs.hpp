@@ -79,6 +79,7 @@ struct RowDraw {
         for (int64_t c = cells.censored_ptr[i]; c < cells.censored_ptr[i + 1]; ++c) {
             const int32_t j = cells.censored_idx[c];
             const double weight = precision(j, problem.censored_weight, c), offset = problem.offset[j];
+            if (weight == 0) continue;  // nothing is known of it
             std::memcpy(w.r.get(), factor(j), sizeof(double) * ld);
             forward_solve(w.U.get(), w.inv.get(), w.r.get(), w.y.get(), ld);
             const double h = weight * dot(w.y.get(), w.y.get(), ld), without = larger(1 - h, 1e-12);
@@ -100,13 +101,14 @@ struct RowDraw {
         std::memcpy(p, w.g.get(), sizeof(double) * problem.k);
     }
 
-    // The squared residual over the other side's variance; Student t noise draws the weight of the cell anew.
+    // The squared residual over the other side's variance; Student t noise draws the weight of the cell anew,
+    // without degrees of freedom weights are given.
     double cell_square(int32_t j, double z, double* weight, int64_t c) {
         const double r = z - problem.offset[j] - dot(factor(j), w.g.get(), ld);
         const double square = r * r * problem.other_precision[j];
         if (!weight) return square;
         const double df = problem.df;
-        weight[c] = random.gamma(0.5 * (df + 1)) / (0.5 * (df + square * problem.own_precision[i]));
+        if (df > 0) weight[c] = random.gamma(0.5 * (df + 1)) / (0.5 * (df + square * problem.own_precision[i]));
         return weight[c] * square;
     }
 

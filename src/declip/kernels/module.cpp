@@ -306,7 +306,7 @@ double draw_rows(const Cells<double>& table, Out<double> z, Out<double> exact_we
     require(offset.shape(0) == m && other_precision.shape(0) == m && own_precision.shape(0) == n &&
                 squares.shape(0) == n && z.shape(0) == table.lower.shape(0),
             "shapes disagree");
-    const bool weighted = df > 0;
+    const bool weighted = exact_weight.shape(0) + censored_weight.shape(0) > 0;
     require(!weighted || (exact_weight.shape(0) == table.value.shape(0) &&
                           censored_weight.shape(0) == table.lower.shape(0)),
             "weights disagree with the cells");

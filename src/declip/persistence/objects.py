@@ -37,6 +37,13 @@ _ROOMS = {
     "declip.solvers.exact": ("Bracket",),
     "declip.solvers.gibbs.chain": ("Chain", "Model"),
     "declip.solvers.gibbs.covariance": ("ConditionalDraws",),
+    "declip.solvers.gibbs.detection": (
+        "CurvePool",
+        "Detection",
+        "DetectionCurve",
+        "MissingDraws",
+    ),
+    "declip.solvers.gibbs.pattern": ("PatternEvidence",),
     "declip.solvers.gibbs.priors": ("Gaussian", "NoiseScales"),
     "declip.solvers.gibbs.posterior": ("Posterior", "Sample"),
     "declip.solvers.gibbs.sampler": ("Kept", "Monitor", "Run"),

@@ -20,6 +20,7 @@ from declip.validation.limits import (
     resolve_limit,
 )
 from declip.validation.messages import warn_user
+from declip.validation.missing import MISSING_WORDS, check_missing, check_missing_model
 from declip.validation.sizes import (
     check_choice,
     check_memory,
@@ -32,6 +33,7 @@ from declip.validation.sizes import (
 from declip.validation.tables import backend_of, check_bounds, table_to_triplets
 
 __all__ = [
+    "MISSING_WORDS",
     "Bounds",
     "Limit",
     "Triplets",
@@ -43,6 +45,8 @@ __all__ = [
     "check_columns",
     "check_logarithms",
     "check_memory",
+    "check_missing",
+    "check_missing_model",
     "check_no_limits",
     "check_quantiles",
     "check_rank",

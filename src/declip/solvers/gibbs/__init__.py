@@ -3,6 +3,7 @@
 from declip.solvers.gibbs.chain import Model
 from declip.solvers.gibbs.convergence import effective_sample_size, split_r_hat
 from declip.solvers.gibbs.credible import credible_interval
+from declip.solvers.gibbs.pattern import PatternEvidence, weigh_patterns
 from declip.solvers.gibbs.posterior import Posterior
 from declip.solvers.gibbs.sampler import JUDGED, R_HAT_LIMIT, Run, Schedule, sample_posterior
 
@@ -10,6 +11,7 @@ __all__ = [
     "JUDGED",
     "R_HAT_LIMIT",
     "Model",
+    "PatternEvidence",
     "Posterior",
     "Run",
     "Schedule",
@@ -17,4 +19,5 @@ __all__ = [
     "effective_sample_size",
     "sample_posterior",
     "split_r_hat",
+    "weigh_patterns",
 ]

@@ -14,6 +14,13 @@ from declip.intervals import Cells, Intervals
 from declip.kernels import CellDraws, DrawProblem
 from declip.losses import Tobit
 from declip.lowrank import LowRank
+from declip.solvers.gibbs.detection import (
+    Detection,
+    DetectionCurve,
+    MissingCells,
+    MissingDraws,
+    Predicted,
+)
 from declip.solvers.gibbs.priors import (
     Gaussian,
     NoiseScales,
@@ -37,11 +44,15 @@ class Model:
         Which cells share a noise scale.
     df : float
         Degrees of freedom of Student t noise; 0 for Gaussian noise.
+    missing : tuple of int
+        For each column 1 if its low values go missing, -1 if high ones do, 0 if cells are missing
+        by chance; empty if they are in all.
     """
 
     rank: int
     noise: str
     df: float = 0.0
+    missing: tuple[int, ...] = ()
 
     @property
     def row_offsets(self) -> bool:
@@ -54,6 +65,37 @@ class Table:
     """The standardised cells, and how to bring what belongs to them from rows to columns."""
 
     cells: Intervals
+    missing: MissingCells | None = None
+
+    @classmethod
+    def of(cls, cells: Intervals, model: Model, level: NDArray[np.float64] | float = 0.0) -> Table:
+        """Return the table that a model is fitted to: missing cells too, if they tell of values.
+
+        Cells without bounds are left out; they are not missing for their values.
+        """
+        if not any(model.missing):
+            return cls(cells.bounded())
+        sign = np.array(model.missing, np.float64)
+        return cls(*MissingCells.add_to(cells, sign, np.broadcast_to(level, sign.shape)))
+
+    def seen_through(self, curve: DetectionCurve, draws: MissingDraws) -> Table:
+        """Return the table with the limits beyond which the readings of missing cells lie."""
+        missing, side, order = self.missing, self.cells.by_row, self.censored_order
+        if missing is None:
+            return self
+        lower, upper = side.lower.copy(), side.upper.copy()
+        lower[missing.at], upper[missing.at] = curve.limits(missing.cols)
+        cells = replace(self.cells, by_row=replace(side, lower=lower, upper=upper))
+        flipped = replace(self.cells.by_col, lower=lower[order], upper=upper[order])
+        cells.__dict__["by_col"] = flipped
+        lost, at = ~draws.low, (missing.rows, missing.cols)
+        counts = tuple(
+            count - np.bincount(index[lost], minlength=len(count))
+            for count, index in zip(self.counts, at, strict=True)
+        )
+        made = replace(self, cells=cells)
+        made.__dict__.update(exact_order=self.exact_order, censored_order=order, counts=counts)
+        return made
 
     @cached_property
     def exact_order(self) -> NDArray[np.int64]:
@@ -115,6 +157,8 @@ class Chain:
         Sweeps made so far.
     misfit : float
         Mean over the cells of minus the log density of the noise, up to a constant.
+    detection : Detection or None
+        Why cells are missing, if that is sampled too.
     """
 
     model: Model
@@ -127,11 +171,12 @@ class Chain:
     seed: int
     n_sweeps: int = 0
     misfit: float = np.inf
+    detection: Detection | None = None
 
     @classmethod
-    def start(cls, cells: Intervals, model: Model, seed: np.random.SeedSequence) -> Chain:
+    def start(cls, table: Table, model: Model, seed: np.random.SeedSequence) -> Chain:
         """Begin with rows from their prior, no column factors and censored cells at their mean."""
-        rng = np.random.default_rng(seed)
+        rng, cells = np.random.default_rng(seed), table.cells
         (n, m), k = cells.shape, model.rank
         A, B = np.zeros((n, k + 1)), np.zeros((m, k + 1))
         A[:, :k] = rng.standard_normal((n, k))
@@ -146,6 +191,7 @@ class Chain:
             weights=weights,
             rng=rng,
             seed=int(seed.generate_state(1, np.uint64)[0]),
+            detection=None if table.missing is None else Detection.start(table.missing),
         )
 
     def copy(self) -> Chain:
@@ -156,14 +202,50 @@ class Chain:
 
     def sweep(self, table: Table, threads: int) -> None:
         """Draw columns, then rows; the censored cells with both."""
-        cells = table.to_columns(CellDraws(self.z, self.weights))
-        self._draw_cols(table, cells, threads)
+        if self.detection is not None:
+            table = table.seen_through(self.detection.curve, self.detection.draws)
+        cells = table.to_columns(self._weighted(table, CellDraws(self.z, self.weights)))
+        squares = self._draw_cols(table, cells, threads)
         cells = table.to_rows(cells)
+        squares = self._of_values(table, cells, squares)
+        self.scales = self.scales.draw_cols(table.counts[1], squares, self.rng)
+        cells = self._weighted(table, cells)
         self._draw_rows(table, cells, threads)
         self.z, self.weights = cells
+        if self.detection is not None and table.missing is not None:
+            predicted = self._predicted(table.missing, threads)
+            self.detection = self.detection.sweep(table.missing, predicted, self.n_sweeps, self.rng)
         self.n_sweeps += 1
 
-    def _draw_cols(self, table: Table, cells: CellDraws, threads: int) -> None:
+    def _predicted(self, missing: MissingCells, threads: int = 1) -> Predicted:
+        at = missing.rows, missing.cols
+        return Predicted(self.factors.predict(*at, threads), self.scales.at(*at), missing.cols)
+
+    def _weighted(self, table: Table, cells: CellDraws) -> CellDraws:
+        """Return what is drawn of the cells, with the weights of the readings of missing ones."""
+        detection, missing = self.detection, table.missing
+        if detection is None or missing is None:
+            return cells
+        weights = detection.curve.weights(self.scales.at(missing.rows, missing.cols), missing.cols)
+        return detection.draws.put(cells, missing, weights, table.cells.n_exact)
+
+    def _of_values(self, table: Table, cells: CellDraws, squares: NDArray) -> NDArray[np.float64]:
+        """Return the squared residuals of columns, of missing cells those of values, not readings.
+
+        The readings stay as they were drawn with the columns.
+        """
+        missing = table.missing
+        if self.detection is None or missing is None or cells.weights is None:
+            return squares
+        self.detection = self.detection.read(cells.z[missing.at])
+        more = self.detection.excess(
+            self._predicted(missing), cells.weights[1][missing.at], self.rng
+        )
+        return squares + np.bincount(
+            missing.cols, more * self.scales.rows[missing.rows], len(squares)
+        )
+
+    def _draw_cols(self, table: Table, cells: CellDraws, threads: int) -> NDArray[np.float64]:
         flipped, scales = self.factors.T, self.scales
         B = flipped.A.copy()
         prior = (draw_normal_wishart if self.model.row_offsets else draw_relevance)(B, self.rng)
@@ -172,7 +254,7 @@ class Chain:
         key = self.seed, 2 * self.n_sweeps
         squares = kernels.draw_rows(cols, B, cells, key, threads=threads)
         self.factors = replace(self.factors, B=B)
-        self.scales = scales.draw_cols(table.counts[1], squares, self.rng)
+        return squares
 
     def _draw_rows(self, table: Table, cells: CellDraws, threads: int) -> None:
         scales, model = self.scales, self.model

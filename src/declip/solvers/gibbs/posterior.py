@@ -10,9 +10,11 @@ from numpy.typing import NDArray
 from scipy import special
 
 from declip import kernels
-from declip.intervals import Intervals
+from declip.intervals import Cells, Intervals
+from declip.kernels import CellDraws
 from declip.lowrank import LowRank
-from declip.solvers.gibbs.chain import Chain, Model, first_draws, row_problem
+from declip.solvers.gibbs.chain import Chain, Model, Table, first_draws, row_problem
+from declip.solvers.gibbs.detection import DetectionCurve, MissingDraws, Predicted
 from declip.solvers.gibbs.priors import POOLED_DF, Gaussian, NoiseScales, row_precision
 from declip.solvers.gibbs.units import Units
 from declip.svd import SVD, product_svd
@@ -23,23 +25,29 @@ __all__ = ["Posterior", "Sample"]
 _BLOCK = 2**22  # cells times samples that are looked at together
 _FIRST_SWEEPS, _MORE_SWEEPS = 10, 3  # of new rows, at the first sample and at each one after it
 _BISECTIONS = 40
+_MISSING_DRAWS = 400  # of the values of a missing cell, for its quantiles
 _SOME_SAMPLES = 10  # that stand for all where their factors are brought together
 
 
 @dataclass(frozen=True, eq=False)
 class Sample:
-    """One draw: factors in single precision, precisions of the noise, and the prior of the rows."""
+    """One draw: factors in single precision, precisions of the noise, and the prior of the rows.
+
+    If missing cells tell of values, the curve by which they do comes with it.
+    """
 
     factors: LowRank
     rows: NDArray[np.float32]
     cols: NDArray[np.float32]
     row_prior: Gaussian
+    curve: DetectionCurve | None = None
 
     @classmethod
     def of(cls, chain: Chain) -> Sample:
         """Keep the present state of a chain."""
         rows, cols = (p.astype(np.float32) for p in (chain.scales.rows, chain.scales.cols))
-        return cls(chain.factors.astype(np.float32), rows, cols, chain.row_prior)
+        curve = None if chain.detection is None else chain.detection.curve
+        return cls(chain.factors.astype(np.float32), rows, cols, chain.row_prior, curve)
 
     def _check_loaded(self) -> None:
         """Refuse a draw that was read from a file and is none."""
@@ -123,6 +131,30 @@ class Posterior:
         variance = square / len(self.samples) + self.law.variance * noise
         return self.units.restore(mean, cols), np.sqrt(variance) * self.units.scale[cols]
 
+    def curve_parameters(self) -> tuple[NDArray[np.float64], NDArray[np.float64], float]:
+        """Return the means of the limits and widths of the curves, in the units of the data, and r.
+
+        Those of columns without a curve are NaN; the last is the share that is lost by chance.
+        """
+        curves = [sample.curve for sample in self.samples if sample.curve is not None]
+        told = curves[0].sign != 0
+        centre, width = (np.mean([getattr(c, n) for c in curves], 0) for n in ("centre", "width"))
+        limit = self.units.restore(curves[0].sign * centre, slice(None))
+        lost = float(np.mean([curve.lost for curve in curves]))
+        return np.where(told, limit, np.nan), np.where(told, width * self.units.scale, np.nan), lost
+
+    def missing_components(
+        self, rows: NDArray[np.int32], cols: NDArray[np.int32], most: int
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return `components` of cells given that they are missing."""
+        found = [_moments_missing(s, rows, cols) for s in self._some(most)]
+        x, scale = (np.array(part) for part in zip(*found, strict=True))
+        return self.units.restore(x, cols), scale * self.units.scale[cols]
+
+    def _some(self, most: int) -> list[Sample]:
+        chosen = np.linspace(0, len(self.samples) - 1, min(most, len(self.samples))).round()
+        return [self.samples[int(k)] for k in chosen]
+
     def spread(
         self, rows: NDArray[np.int32], cols: NDArray[np.int32], threads: int = 1
     ) -> NDArray[np.float64]:
@@ -157,8 +189,7 @@ class Posterior:
 
         Each is of shape (n_samples, n_cells), with at most so many samples.
         """
-        chosen = np.linspace(0, len(self.samples) - 1, min(most, len(self.samples))).round()
-        at = [self.samples[int(k)].at(rows, cols) for k in chosen]
+        at = [sample.at(rows, cols) for sample in self._some(most)]
         x, scale = (np.array(part) for part in zip(*at, strict=True))
         return self.units.restore(x, cols), scale * self.units.scale[cols]
 
@@ -188,11 +219,18 @@ class Posterior:
         upper: NDArray,
         threads: int = 1,
     ) -> NDArray[np.float64]:
-        """Return the mean of cells that are known to lie in [lower, upper]."""
+        """Return the mean of cells that are known to lie in [lower, upper].
+
+        Cells without bounds are missing: if that tells of their values, it counts.
+        """
         low, high = self._standard(lower, cols), self._standard(upper, cols)
-        total = np.zeros(len(rows))
-        for x, scale in self._at(rows, cols, threads):
-            total += x + scale * self.law.mean_between((low - x) / scale, (high - x) / scale)
+        total, unseen = np.zeros(len(rows)), self._unseen(lower, upper)
+        for sample in self.samples:
+            x, scale = sample.at(rows, cols, threads)
+            value = x + scale * self.law.mean_between((low - x) / scale, (high - x) / scale)
+            if sample.curve is not None:
+                value[unseen] = _moments_missing(sample, rows[unseen], cols[unseen])[0]
+            total += value
         return np.clip(self.units.restore(total / len(self.samples), cols), lower, upper)
 
     def quantile(
@@ -214,12 +252,30 @@ class Posterior:
         """
         out = np.empty(len(rows))
         low, high = self._standard(lower, cols), self._standard(upper, cols)
-        size = max(1, _BLOCK // len(self.samples))
-        for part in (slice(start, start + size) for start in range(0, len(rows), size)):
+        size, unseen = max(1, _BLOCK // len(self.samples)), self._unseen(lower, upper)
+        for part in _blocks(np.flatnonzero(~unseen), size):
             x, scale = (np.array(a) for a in zip(*self._at(rows[part], cols[part]), strict=True))
             ends = low[part], high[part]
             out[part] = _mixture_quantile(self.law, x, scale, *ends, share[part])
+        for part in _blocks(np.flatnonzero(unseen), size):
+            out[part] = self._missing_quantile(rows[part], cols[part], share[part])
         return np.clip(self.units.restore(out, cols), lower, upper)
+
+    def _missing_quantile(
+        self, rows: NDArray[np.int32], cols: NDArray[np.int32], share: NDArray
+    ) -> NDArray[np.float64]:
+        """Return quantiles of missing cells, of values drawn under every sample."""
+        rng, each = np.random.default_rng(0), -(-_MISSING_DRAWS // len(self.samples))
+        drawn = [_draw_missing(s, rows, cols, rng) for s in self.samples for _ in range(each)]
+        ordered = np.sort(drawn, axis=0)
+        at = np.clip(np.ceil(share * len(ordered)).astype(np.intp) - 1, 0, len(ordered) - 1)
+        return ordered[at, np.arange(len(rows))]
+
+    def _unseen(self, lower: NDArray, upper: NDArray) -> NDArray[np.bool_]:
+        """Tell which cells are missing, if that tells of their values."""
+        if self.samples[0].curve is None:
+            return np.zeros(np.shape(lower), bool)
+        return np.isneginf(lower) & np.isposinf(upper)
 
     def share_below(
         self,
@@ -246,9 +302,13 @@ class Posterior:
         seed: int,
     ) -> NDArray[np.float64]:
         """Draw the values of cells under one of the samples, noise included."""
-        x, scale = self.samples[which].at(rows, cols)
+        sample, unseen = self.samples[which], self._unseen(lower, upper)
+        x, scale = sample.at(rows, cols)
         bounds = self._standard(lower, cols), self._standard(upper, cols)
         z = self.law.draw_between(x, scale, *bounds, seed)
+        if unseen.any():
+            at = rows[unseen], cols[unseen]
+            z[unseen] = _draw_missing(sample, *at, np.random.default_rng(seed))
         return np.clip(self.units.restore(z, cols), lower, upper)
 
     def new_rows(self, intervals: Intervals, seed: int, threads: int = 1) -> Posterior:
@@ -292,26 +352,67 @@ def _mixture_quantile(
     return 0.5 * (low + high)
 
 
+def _blocks(which: NDArray[np.intp], size: int) -> Iterator[NDArray[np.intp]]:
+    return (which[start : start + size] for start in range(0, len(which), size))
+
+
+def _moments_missing(
+    sample: Sample, rows: NDArray[np.int32], cols: NDArray[np.int32]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return mean and standard deviation of missing cells under a sample."""
+    predicted = Predicted(*sample.at(rows, cols), cols)
+    return predicted[:2] if sample.curve is None else sample.curve.moments(predicted)
+
+
+def _draw_missing(
+    sample: Sample, rows: NDArray[np.int32], cols: NDArray[np.int32], rng: np.random.Generator
+) -> NDArray[np.float64]:
+    """Draw missing cells under a sample whose curve tells of them."""
+    if sample.curve is None:
+        raise ValueError("a sample without a curve says nothing of missing cells")
+    return sample.curve.draw(Predicted(*sample.at(rows, cols), cols), rng)
+
+
 def _rows_under(
     samples: Sequence[Sample], cells: Intervals, model: Model, seed: int, threads: int
 ) -> Iterator[Sample]:
     """Yield the samples with rows drawn for other cells, a short chain of them for each."""
-    side, n = cells.by_row, cells.shape[0]
-    drawn, precision = first_draws(side, model), np.ones(n)
-    counts = np.diff(side.exact_ptr) + np.diff(side.censored_ptr)
+    table, n = Table.of(cells, model), cells.shape[0]
+    drawn, precision = first_draws(table.cells.by_row, model), np.ones(n)
     rng, sweep = np.random.default_rng(seed), 0
     for sample in samples:
         factors = sample.factors.astype(np.float64)
         scales = NoiseScales(model.noise, precision, sample.cols.astype(np.float64))
-        rows = row_problem(side, factors, model, sample.row_prior, scales)
-        A, own = np.zeros((n, model.rank + 1)), np.empty((n, rows.design.shape[1]))
+        A = np.zeros((n, model.rank + 1))
         for _ in range(_MORE_SWEEPS if sweep else _FIRST_SWEEPS):
-            key = seed, sweep
+            side, seen = table.cells.by_row, replace(factors, A=A)
+            if sample.curve is not None and table.missing is not None:
+                here = replace(sample, factors=seen, rows=precision.astype(np.float32))
+                side, drawn = _with_readings(table, drawn, here, rng.random((2, cells.shape[1])))
+            rows = row_problem(side, seen, model, sample.row_prior, scales)
+            own, key = np.empty((n, rows.design.shape[1])), (seed, sweep)
             squares = kernels.draw_rows(rows, own, drawn, key, same_stream=True, threads=threads)
+            A[:, : own.shape[1]] = own
             sweep += 1
-        A[:, : own.shape[1]] = own
-        factors = replace(factors, A=A).astype(np.float32)
+        factors = replace(factors, A=A.copy()).astype(np.float32)
         yield replace(sample, factors=factors, rows=precision.astype(np.float32))
         if model.noise == "row+column":
-            gamma = special.gammaincinv(0.5 * (POOLED_DF + counts), rng.random())
+            gamma = special.gammaincinv(0.5 * (POOLED_DF + table.counts[0]), rng.random())
             precision = row_precision(gamma, squares)
+
+
+def _with_readings(
+    table: Table, drawn: CellDraws, sample: Sample, uniform: NDArray
+) -> tuple[Cells, CellDraws]:
+    """Return cells and what is drawn of them, the missing ones as the curve of a sample has them.
+
+    All rows see the same random numbers, two for each column.
+    """
+    missing, curve = table.missing, sample.curve
+    if missing is None or curve is None:
+        return table.cells.by_row, drawn
+    predicted = Predicted(*sample.at(missing.rows, missing.cols), missing.cols)
+    draws = MissingDraws.of(curve, predicted, uniform[:, missing.cols])
+    return table.seen_through(curve, draws).cells.by_row, draws.put(
+        drawn, missing, curve.weights(*predicted[1:]), table.cells.n_exact
+    )

@@ -95,6 +95,10 @@ class NoiseScales:
         """Return precisions of 2."""
         return cls(kind, np.ones(shape[0]), np.full(shape[1], 2.0))
 
+    def at(self, rows: NDArray, cols: NDArray) -> NDArray[np.float64]:
+        """Return the noise scale of cells."""
+        return 1 / np.sqrt(self.rows[rows] * self.cols[cols])
+
     def draw_rows(self, counts: NDArray, squares: NDArray, rng: np.random.Generator) -> NoiseScales:
         """Draw the scales of the rows, from their number of cells and squared residuals."""
         if self.kind != "row+column":

@@ -219,7 +219,7 @@ def sample_posterior(
     intervals : Intervals
         The observed cells.
     model : Model
-        Rank and noise.
+        Rank and noise, and in which columns missing cells tell of values.
     schedule : Schedule
         Chains, and how long each of them is.
     last : Run, optional
@@ -238,7 +238,7 @@ def sample_posterior(
         run = _begin(intervals, model, schedule)
     else:
         run, burn_in = last.fork(), 0
-    table = Table(run.units.standardise(intervals))
+    table = Table.of(run.units.standardise(intervals), model, run.units.level)
     for sweep in range(done, burn_in + schedule.n_samples):
         for chain in run.chains:
             chain.sweep(table, threads)
@@ -254,18 +254,18 @@ def sample_posterior(
 
 
 def _begin(intervals: Intervals, model: Model, schedule: Schedule) -> Run:
-    units = Units.of(intervals, shared=model.row_offsets)
-    cells = units.standardise(intervals)
+    units = Units.of(intervals.bounded(), shared=model.row_offsets)
+    table = Table.of(units.standardise(intervals), model, units.level)
     seeds = np.random.SeedSequence(schedule.seed).spawn(schedule.chains)
     # An even number: every second one is dropped when it is full.
     capacity = max(2, schedule.max_kept // schedule.chains // 2 * 2)
     return Run(
-        chains=tuple(Chain.start(cells, model, s) for s in seeds),
+        chains=tuple(Chain.start(table, model, s) for s in seeds),
         kept=tuple(Kept(capacity) for _ in seeds),
         traces=[],
         history=[],
         units=units,
-        monitor=Monitor.of(cells),
+        monitor=Monitor.of(table.cells),
     )
 
 

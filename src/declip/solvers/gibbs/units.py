@@ -50,6 +50,13 @@ class Units:
         if not (same and np.isfinite([self.shift, self.scale]).all() and np.all(self.scale > 0)):
             raise ValueError("the units of a table are not numbers above zero, one for each column")
 
+    @property
+    def level(self) -> NDArray[np.float64]:
+        """Where each column lies among all, in its own units: standard scores, at most 3."""
+        away = (self.shift - np.median(self.shift)) / self.scale
+        spread = away.std()
+        return np.clip((away - away.mean()) / spread, -3, 3) if spread > 0 else 0 * away
+
     def standardise(self, intervals: Intervals) -> Intervals:
         """Return the table in these units, in double precision."""
         side = intervals.by_row
