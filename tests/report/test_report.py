@@ -1,5 +1,6 @@
 """The report: one page that needs nothing else, and says what was restored."""
 
+import html
 import re
 from dataclasses import replace
 from html.parser import HTMLParser
@@ -11,10 +12,13 @@ import pytest
 from scipy import sparse
 
 import declip
-from declip import Intervals
+from declip import Intervals, read_table, write_table
 from declip.datasets import load_assay
 from declip.io import TableFileError
 from declip.report import View, notebook_html, render, write_cells, write_report
+from declip.report.names import apart
+from declip.report.scale import AxisScale, axis_scales
+from declip.report.view import Column
 
 HOSTILE = '<script>alert("x")</script>'
 
@@ -65,7 +69,7 @@ def test_the_page_has_its_sections_and_pictures(page):
     found = Elements(page)
     for name in ("clipped", "restored", "trust", "chosen", "again"):
         assert name in found.ids
-    assert found.tags.count("svg") == 4
+    assert found.tags.count("svg") == 2 + 2 + 2 * 12  # map and test in two widths, twelve columns
     assert "assay.csv" in page
     assert "data/" not in page
 
@@ -189,7 +193,89 @@ def test_the_report_repeats_what_was_asked_for(tmp_path):
     how = {"log": True, "method": "column", "between": (0.0, 1e6), "coverage": 0.8}
     r = declip.restore(panel(), **how, random_state=3, effort="quick")
     code = render(r).split("declip.restore(")[1].split(")\n")[0]
+    assert "rounding" not in code  # as by default
     for said in ("log=True", "between=(0.0, 1000000.0)", "coverage=0.8", "random_state=3"):
         assert said in code.replace("&#39;", "'")
     again = declip.restore(panel(), **r.settings)
     np.testing.assert_array_equal(again.table, r.table)
+
+
+def test_the_lines_of_a_report_make_the_same_restoration(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    path = write_table(panel(), tmp_path / "assay.csv")
+    said = {"missing": ["-999"], "ceiling": {"analyte_01": 1e6}}
+    r = declip.restore(read_table(path, **said).intervals, log=True, method="column")
+    text = write_report(r, "report.html", source=path, reading=said).read_text()
+    code = html.unescape(re.search(r"<pre>(# declip .*?)</pre>", text, re.S)[1])
+    (tmp_path / "report.html").unlink()
+    exec(code, {})
+    assert re.search(r"<pre>(# declip .*?)</pre>", (tmp_path / "report.html").read_text(), re.S)
+    back = read_table("restored.csv").intervals.to_bounds()[0]
+    np.testing.assert_allclose(back, r.table, rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        [f"How satisfied are you with the office in district {k}?" for k in range(12)],
+        ["iron ", "iron", "iron  ", "i ron"],
+        [f"{'x' * 50}{k}{'y' * 50}" for k in range(3)],
+        [f"{k} of {'x' * 40}" for k in range(3)],
+        ["same", "same"],
+    ],
+)
+@pytest.mark.parametrize("most", [8, 14, 30])
+def test_names_that_differ_are_shown_so_that_they_differ(names, most):
+    shown = apart(names, most)
+    assert len(set(shown)) == len(set(names))
+    assert all(len(name) <= most for name in shown)
+
+
+def column(values, low=None, high=None):
+    values = np.asarray(values, float)
+    low, high = (values if end is None else np.asarray(end, float) for end in (low, high))
+    return Column("x", values, values, values, np.full(values.shape, "exact"), low, high)
+
+
+def test_an_axis_of_concentrations_does_not_go_below_zero():
+    values = np.array([0.0, 0.1, 0.5, 2.0])
+    assert AxisScale.of(column(values, values - 1), log=False).low == 0
+    assert AxisScale.of(column(values - 1), log=False).low < -1
+
+
+def test_an_axis_of_a_rating_scale_has_whole_numbers_and_a_bar_for_each():
+    scale = AxisScale.of(column([1.0, 5, 3, 4, 2]), log=False)
+    assert scale.whole
+    np.testing.assert_array_equal(scale.edges(np.array([1.0, 5])), np.arange(6) + 0.5)
+    assert not AxisScale.of(column([1.0, 2.5]), log=False).whole
+
+
+def test_pictures_of_a_restoration_in_logarithms_have_one_kind_of_axis():
+    narrow, wide = column([1.0, 1.2]), column([1.0, 1000.0])
+    assert [s.log for s in axis_scales([narrow, wide], [True, True])] == [True, True]
+    assert [s.log for s in axis_scales([narrow, wide], [False, False])] in ([True] * 2, [False] * 2)
+    assert [s.log for s in axis_scales([narrow, wide], [True, False])] == [True, False]
+    assert not axis_scales([column([-1.0, 1000.0])], [False])[0].log
+
+
+def test_shares_are_of_the_measured_cells():
+    rng = np.random.default_rng(0)
+    table = np.minimum(rng.normal(size=(100, 3)), 1.0)
+    table[:80, 0] = np.nan
+    clipped = int((table[80:, 0] == 1.0).sum())
+    text = render(declip.restore(table, 1.0, method="column"))
+    assert f"{clipped} of 20 measured at a limit" in text
+    assert f"<td>{clipped} <i>{100 * clipped / 20:.0f} %</i></td>" in text
+
+
+def test_a_table_stored_by_columns_has_the_cells_of_one_stored_by_rows():
+    rng = np.random.default_rng(0)
+    seen = np.minimum(rng.normal(size=(40, 6)), 0.5) * (rng.random((40, 6)) < 0.6)
+    by_row, by_col = (
+        View(declip.restore(kind(seen), ceiling=0.5, method="column"))
+        for kind in (sparse.csr_array, sparse.csc_array)
+    )
+    for j in range(6):
+        one, other = by_row.column(j), by_col.column(j)
+        np.testing.assert_array_equal(one.flag, other.flag)
+        np.testing.assert_array_equal(one.high, other.high)

@@ -1,4 +1,4 @@
-"""The pictures of a report."""
+"""The pictures of a report: the map of the table, small ones of its columns, the reclip test."""
 
 from __future__ import annotations
 
@@ -9,66 +9,74 @@ import numpy as np
 from markupsafe import Markup
 from numpy.typing import NDArray
 
+from declip.intervals import Intervals
 from declip.report.ink import INK, drawing, svg
+from declip.report.names import apart
+from declip.report.scale import AxisScale
 from declip.report.view import Column, View
 
-__all__ = ["draw_columns", "draw_histograms", "draw_map", "draw_reclip", "use_logs"]
+__all__ = [
+    "MAP_KEYS",
+    "WIDTHS",
+    "block_shares",
+    "draw_histogram",
+    "draw_map",
+    "draw_reclip",
+    "draw_sorted",
+]
 
+WIDTHS = {"wide": 9.2, "narrow": 4.2}  # inches: one picture for each kind of screen
+_PANEL = (2.3, 1.5)
 _MAP_ROWS, _MAP_COLS = 240, 160  # cells drawn one by one; larger tables are drawn in blocks
-_ACROSS = 4
 _MOST_POINTS = 400
-_BINS = 24
 _MOSTLY = 0.3
+_DASHED = (0, (3, 2))
+_NAMED = {
+    "wide": (40, 14),
+    "narrow": (14, 12),
+}  # columns up to which the map names them, and how long
 
-
-def use_logs(column: Column) -> bool:
-    """Tell whether a column is better drawn on a logarithmic axis."""
-    seen = np.concatenate([column.value, column.reported])
-    seen = seen[np.isfinite(seen)]
-    return bool(seen.size and seen.min() > 0 and seen.max() / seen.min() > 20)
-
-
-def draw_map(view: View) -> Markup:
-    """Draw the table: what was clipped, and what was missing."""
-    shares = _block_shares(view)
-    n, m = shares["limit"].shape
-    height = float(np.clip(0.035 * n, 1.6, 5.5))
-    with drawing(9.2, height + 0.7) as figure:
-        ax = figure.subplots()
-        for name, share in shares.items():
-            ax.imshow(_shade(name, share), aspect="auto", interpolation="none", extent=(0, m, n, 0))
-        _map_labels(ax, view, n, m)
-        ax.set_ylabel(f"{view.shape[0]} rows")
-        figure.legend(handles=_map_keys(shares), loc="outside upper right", ncols=4)
-        return svg(figure, "Map of the table: clipped and missing cells", "map")
-
-
-_MAP_COLOURS = {"limit": "#d55e00", "floor": "#0072b2", "range": "#8a5bb5", "missing": "#9aa3ad"}
-_MAP_WORDS = {
-    "limit": "above a limit",
+MAP_KEYS = {
+    "ceiling": "above a limit",
     "floor": "below a limit",
     "range": "in a range",
     "missing": "missing",
 }
 
 
-def _block_shares(view: View) -> dict[str, NDArray]:
+def draw_map(view: View, width: str = "wide") -> Markup:
+    """Draw the table: what was clipped, and what was missing."""
+    shares = block_shares(view.cells)
+    n, m = shares["ceiling"].shape
+    height = float(np.clip(0.035 * n, 1.6, 5.5))
+    with drawing(WIDTHS[width], height + 0.7) as figure:
+        ax = figure.subplots()
+        for name, share in shares.items():
+            ax.imshow(_shade(name, share), aspect="auto", interpolation="none", extent=(0, m, n, 0))
+        _map_labels(ax, view, (n, m), width)
+        return svg(figure, "Map of the table: clipped and missing cells", f"map-{width}")
+
+
+# Those of the page's style in the light; a picture of points cannot take them from there.
+_MAP_COLOURS = {"ceiling": "#d55e00", "floor": "#0072b2", "range": "#8a5bb5", "missing": "#9aa3ad"}
+
+
+def block_shares(cells: Intervals) -> dict[str, NDArray]:
     """Return the share of cells of each kind, cell by cell or in blocks of a large table."""
-    n, m = (min(size, most) for size, most in zip(view.shape, (_MAP_ROWS, _MAP_COLS), strict=True))
-    side = view.cells.by_row
-    exact = _counts(side.exact_rows(), side.exact_idx, view.shape, (n, m))
+    shape = cells.shape
+    n, m = (min(size, most) for size, most in zip(shape, (_MAP_ROWS, _MAP_COLS), strict=True))
+    side = cells.by_row
+    exact = _counts(side.exact_rows(), side.exact_idx, shape, (n, m))
     kinds = {
-        "limit": np.isposinf(side.upper),
+        "ceiling": np.isposinf(side.upper),
         "floor": np.isneginf(side.lower),
         "range": np.isfinite(side.lower) & np.isfinite(side.upper),
     }
     counts = {
-        name: _counts(side.censored_rows()[at], side.censored_idx[at], view.shape, (n, m))
+        name: _counts(side.censored_rows()[at], side.censored_idx[at], shape, (n, m))
         for name, at in kinds.items()
     }
-    rows, cols = (
-        np.bincount(np.arange(a) * b // a) for a, b in zip(view.shape, (n, m), strict=True)
-    )
+    rows, cols = (np.bincount(np.arange(a) * b // a) for a, b in zip(shape, (n, m), strict=True))
     size = np.outer(rows, cols)
     counts["missing"] = size - exact - sum(counts.values())
     return {name: count / size for name, count in counts.items()}
@@ -92,164 +100,96 @@ def _shade(name: str, share: NDArray) -> NDArray:
     return image
 
 
-def _map_keys(shares: dict[str, NDArray]) -> list[Any]:
-    from matplotlib.patches import Patch
-
-    return [
-        Patch(color=_MAP_COLOURS[name], alpha=0.45 if name == "missing" else 1, label=words)
-        for name, words in _MAP_WORDS.items()
-        if shares[name].any()
-    ]
-
-
-def _map_labels(ax: Any, view: View, n: int, m: int) -> None:
+def _map_labels(ax: Any, view: View, blocks: tuple[int, int], width: str) -> None:
+    n, m = blocks
     ax.set(xlim=(0, m), ylim=(n, 0), yticks=[])
+    ax.set_ylabel(f"{view.shape[0]} rows")
     ax.grid(False)
     for side in ("top", "right"):
         ax.spines[side].set_visible(True)
-    if m == view.shape[1] and m <= 40:
-        names = [_short(name, 14) for name in view.col_names]
-        ax.set_xticks(
-            np.arange(m) + 0.5,
-            names,
-            rotation=0 if m <= 8 else 40,
-            ha="center" if m <= 8 else "right",
-        )
-        for j in range(1, m):
-            ax.axvline(j, color=INK["line"], lw=0.4)
-    else:
+    most, length = _NAMED[width]
+    if view.shape[1] > most:
         ax.set_xticks([])
         ax.set_xlabel(f"{view.shape[1]} columns")
+        return
+    few = m <= most // 5
+    names = apart(view.col_names, length)
+    ax.set_xticks(
+        np.arange(m) + 0.5, names, rotation=0 if few else 45, ha="center" if few else "right"
+    )
+    for j in range(1, m):
+        ax.axvline(j, color=INK["line"], lw=0.4)
 
 
-def _short(name: str, most: int) -> str:
-    name = " ".join(name.split())
-    return name if len(name) <= most else name[: most - 1] + "…"
-
-
-def _panels(figure: Any, count: int) -> list[Any]:
-    rows = -(-count // _ACROSS)
-    axes = np.atleast_1d(figure.subplots(rows, min(count, _ACROSS), squeeze=False)).ravel()
-    for ax in axes[count:]:
-        ax.remove()
-    return list(axes[:count])
-
-
-def _size(count: int, row_height: float) -> tuple[float, float]:
-    return 9.2 if count >= _ACROSS else 2.3 * count + 0.6, row_height * -(-count // _ACROSS) + 0.5
-
-
-def draw_histograms(view: View, columns: list[Column]) -> Markup:
-    """Draw what was reported: exact values, clipped ones piled at their limit."""
-    with drawing(*_size(len(columns), 1.55)) as figure:
-        for ax, column in zip(_panels(figure, len(columns)), columns, strict=True):
-            _draw_histogram(ax, column)
-        figure.legend(handles=_keys(("exact", "limit")), loc="outside upper right", ncols=2)
-        return svg(figure, "Histograms of the reported values, with limits", "hist")
-
-
-def _draw_histogram(ax: Any, column: Column) -> None:
+def draw_histogram(column: Column, scale: AxisScale, salt: str) -> Markup:
+    """Draw what was reported of a column: exact values, clipped ones piled at their limit."""
     reported = column.reported
     known = reported[np.isfinite(reported)]
-    edges = _edges(known, use_logs(column))
-    exact = column.known_lower == column.known_upper
-    piles = [reported[exact], reported[column.clipped]]
-    ax.hist(piles, edges, stacked=True, color=[INK["exact"], INK["limit"]], lw=0)
-    for side in ("ceiling", "floor"):
-        for limit in column.limits(side):
-            ax.axvline(limit, color=INK["limit"], lw=1.1, ls=(0, (3, 2)))
-    _finish(ax, column, axis="x")
-    ax.set_yticks([])
-    ax.spines["left"].set_visible(False)
+    with drawing(*_PANEL, layout=None) as figure:
+        ax = figure.add_axes((0.02, 0.17, 0.96, 0.8))
+        edges = scale.edges(known)
+        clipped, all_cells = (np.histogram(x, edges)[0] for x in (reported[column.clipped], known))
+        below = all_cells - clipped
+        ax.stairs(below, edges, fill=True, color=INK["exact"], lw=0)
+        ax.stairs(all_cells, edges, baseline=below, fill=True, color=INK["limit"], lw=0)
+        ax.vlines(edges[1:-1], 0, all_cells[:-1], color=INK["paper"], lw=0.8)
+        for limit in column.limits:
+            ax.axvline(limit, color=INK["limit"], lw=1.1, ls=_DASHED)
+        scale.dress(ax, "x", (edges[0], edges[-1]))
+        ax.set_yticks([])
+        ax.spines["left"].set_visible(False)
+        return svg(figure, f"Histogram of the reported values of {column.name}", salt)
 
 
-def _edges(values: NDArray, logs: bool) -> NDArray:
-    low, high = (values.min(), values.max()) if values.size else (0.0, 1.0)
-    if not low < high:
-        low, high = low - max(abs(low), 1) * 0.5, high + max(abs(high), 1) * 0.5
-        return np.linspace(low, high, 4)
-    return np.geomspace(low, high, _BINS + 1) if logs else np.linspace(low, high, _BINS + 1)
+def draw_sorted(column: Column, scale: AxisScale, salt: str) -> Markup:
+    """Draw a column in order of its values: exact cells, restored ones with their bands."""
+    order = _shown_cells(column)
+    x, flag, value = np.arange(len(order)), column.flag[order], column.value[order]
+    with drawing(*_PANEL, layout=None) as figure:
+        ax = figure.add_axes((0.2, 0.03, 0.79, 0.94))
+        for limit in column.limits:
+            ax.axhline(limit, color=INK["limit"], lw=1, ls=_DASHED, zorder=1)
+        low, high = (
+            np.clip(end[order], scale.low, scale.high) for end in (column.low, column.high)
+        )
+        banded = (flag != "exact") & (low < high)
+        colours = [INK[name] for name in flag[banded]]
+        ax.vlines(x[banded], low[banded], high[banded], color=colours, lw=1, alpha=0.4, zorder=2)
+        size = 9 if len(order) <= 200 else 4
+        for name in ("exact", "filled", "restored", "undetermined"):
+            at = flag == name
+            ax.scatter(x[at], value[at], s=size, color=INK[name], lw=0, zorder=3)
+        ax.set_xticks([])
+        ax.spines["bottom"].set_visible(False)
+        scale.dress(ax, "y")
+        return svg(figure, f"Cells of {column.name} in order of their values", salt)
 
 
-def draw_columns(view: View, columns: list[Column]) -> Markup:
-    """Draw each column in order of its values: exact cells, restored ones with their bands."""
-    with drawing(*_size(len(columns), 1.95)) as figure:
-        for ax, column in zip(_panels(figure, len(columns)), columns, strict=True):
-            _draw_sorted(ax, column)
-        keys = _keys(("exact", "restored", "filled", "undetermined"), points=True)
-        figure.legend(handles=keys, loc="outside upper right", ncols=len(keys))
-        return svg(figure, "Restored columns, cells in order of their values", "cols")
-
-
-def _draw_sorted(ax: Any, column: Column) -> None:
+def _shown_cells(column: Column) -> NDArray:
+    """Return the cells in order of their values: some of many, and of a sparse table the seen."""
     order = np.argsort(column.value, kind="stable")
-    order = order[np.isfinite(column.value[order])]
+    order = order[np.isfinite(column.value[order]) & (column.flag[order] != "")]
     filled = column.flag[order] == "filled"
-    if filled.mean() > _MOSTLY:  # of a sparse table, what was seen
+    if filled.mean() > _MOSTLY:
         order = order[~filled]
     if len(order) > _MOST_POINTS:
         order = order[np.linspace(0, len(order) - 1, _MOST_POINTS).astype(int)]
-    x, flag = np.arange(len(order)), column.flag[order]
-    for side in ("ceiling", "floor"):
-        for limit in column.limits(side):
-            ax.axhline(limit, color=INK["limit"], lw=1, ls=(0, (3, 2)), zorder=1)
-    banded = (flag != "exact") & np.isfinite(column.low[order]) & np.isfinite(column.high[order])
-    ax.vlines(
-        x[banded],
-        column.low[order][banded],
-        column.high[order][banded],
-        color=[INK[name] if name in INK else INK["soft"] for name in flag[banded]],
-        lw=1,
-        alpha=0.35,
-        zorder=2,
-    )
-    size = 9 if len(order) <= 200 else 4
-    for name in ("exact", "filled", "restored", "undetermined"):
-        at = flag == name
-        ax.scatter(x[at], column.value[order][at], s=size, color=INK[name], lw=0, zorder=3)
-    ax.set_xticks([])
-    ax.spines["bottom"].set_visible(False)
-    _finish(ax, column, axis="y")
+    return order
 
 
-def _finish(ax: Any, column: Column, axis: str) -> None:
-    from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator
-
-    which = ax.xaxis if axis == "x" else ax.yaxis
-    if use_logs(column):
-        (ax.set_xscale if axis == "x" else ax.set_yscale)("log")
-        which.set_major_locator(LogLocator(numticks=5))
-        which.set_minor_locator(NullLocator())
-        which.set_major_formatter(lambda value, _: f"{value:g}")
-    else:
-        which.set_major_locator(MaxNLocator(4))
-    ax.grid(axis=axis)
-    ax.set_title(_short(column.name, 24), color=INK["ink"])
-    if axis == "y":
-        share = column.clipped.mean()
-        ax.set_xlabel(f"{share:.0%} clipped", fontsize=8)
-
-
-def _keys(names: tuple[str, ...], points: bool = False) -> list[Any]:
-    from matplotlib.lines import Line2D
-    from matplotlib.patches import Patch
-
-    if not points:
-        words = {"limit": "reported at a limit"}
-        return [Patch(color=INK[name], label=words.get(name, name)) for name in names]
-    marks = [Line2D([], [], color=INK[name], marker="o", ms=4, lw=0, label=name) for name in names]
-    dashed = Line2D([], [], color=INK["limit"], lw=1, ls=(0, (3, 2)), label="limit")
-    return [*marks, dashed]
-
-
-def draw_reclip(reclip: Any) -> Markup | None:
+def draw_reclip(reclip: Any, width: str = "wide") -> Markup | None:
     """Draw the reclip test, if it judged any cell."""
-    if reclip is None or not getattr(reclip, "n_cells", 1):
+    if reclip is None or not reclip.n_cells:
         return None
-    with drawing(9.2, 5.4) as figure:
+    with drawing(WIDTHS[width], 0.45 * WIDTHS[width] + 1.4) as figure:
         ax = figure.subplots()
         reclip.plot(ax)
-        text = svg(figure, "Reclip test: restored against true distance", "reclip")
+        ax.set_title("")  # the page says it in words
+        if width == "narrow":
+            ax.set_xlabel("true distance beyond the moved limit")
+        text = svg(figure, "Reclip test: restored against true distance", f"reclip-{width}")
+    for colour, name in (("#0072b2", "filled"), ("#d55e00", "restored")):
+        text = Markup(text.replace(colour, f"var(--{name})"))
     return Markup(re.sub(r"#([0-9a-f]{2})\1\1\b", _grey, text))
 
 

@@ -58,13 +58,13 @@ _LOCK = Lock()  # the style of matplotlib is one for all threads
 
 
 @contextmanager
-def drawing(width: float, height: float) -> Iterator[Any]:
+def drawing(width: float, height: float, layout: Any = "constrained") -> Iterator[Any]:
     """Give an empty figure in the style of the report; sizes in inches."""
     from matplotlib import rc_context
     from matplotlib.figure import Figure
 
     with _LOCK, rc_context(_STYLE):
-        yield Figure(figsize=(width, height), layout="constrained")
+        yield Figure(figsize=(width, height), layout=layout)
 
 
 def svg(figure: Any, title: str, salt: str) -> Markup:

@@ -3,24 +3,43 @@
 from __future__ import annotations
 
 import datetime
+from collections.abc import Mapping
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from declip.io import new_file
-from declip.report.figures import draw_columns, draw_histograms, draw_map, draw_reclip
-from declip.report.view import View
+from declip.report.columns import column_lines
+from declip.report.figures import (
+    MAP_KEYS,
+    WIDTHS,
+    block_shares,
+    draw_histogram,
+    draw_map,
+    draw_reclip,
+    draw_sorted,
+)
+from declip.report.names import apart
+from declip.report.scale import axis_scales
+from declip.report.view import Column, View
 
 __all__ = ["notebook_html", "render", "write_report"]
 
 _SHOWN = 12  # columns drawn one by one
 _LISTED = 40  # names of rows and columns that are listed
+_LONGEST = 60  # characters of a name over a picture
 
 
 def write_report(
-    restoration: Any, path: str | Path, *, source: str | Path | None = None, overwrite: bool = False
+    restoration: Any,
+    path: str | Path,
+    *,
+    source: str | Path | None = None,
+    reading: Mapping[str, Any] | None = None,
+    overwrite: bool = False,
 ) -> Path:
     """Write what was restored, and how far to trust it, as one HTML page.
 
@@ -35,6 +54,9 @@ def write_report(
         File to come.
     source : str or Path, optional
         File that the table came from; its name is shown.
+    reading : mapping, optional
+        Arguments of `declip.read_table` that the file was read with, for the lines that make the
+        restoration again.
     overwrite : bool, default=False
         Whether a file that exists may be replaced.
 
@@ -59,30 +81,63 @@ def write_report(
     True
     """
     with new_file(path, overwrite) as temporary:
-        temporary.write_text(render(restoration, source), encoding="utf-8")
+        temporary.write_text(render(restoration, source, reading), encoding="utf-8")
     return Path(path)
 
 
-def render(restoration: Any, source: str | Path | None = None) -> str:
+def render(
+    restoration: Any,
+    source: str | Path | None = None,
+    reading: Mapping[str, Any] | None = None,
+) -> str:
     """Return the page as text."""
     view = View(restoration)
-    columns = [view.column(j) for j in view.most_clipped(_SHOWN)]
+    chosen = view.most_clipped(_SHOWN)
     return _template("page.html").render(
-        facts=_facts(view, source),
-        map=draw_map(view),
-        histograms=draw_histograms(view, columns),
-        columns=draw_columns(view, columns),
-        reclip=draw_reclip(restoration.reclip),
-        per_column=_per_column(view),
-        shown=len(columns),
+        facts=_facts(view) | {"source": None if source is None else Path(source).name},
+        code=_code(restoration, source, reading or {}),
+        maps={width: draw_map(view, width) for width in WIDTHS},
+        map_keys=_map_keys(view),
+        panels=_panels(view, chosen),
+        all_shown=len(chosen) == np.count_nonzero(view.clipped_by_column),
+        reclips={width: draw_reclip(restoration.reclip, width) for width in WIDTHS},
+        hidden=0 if restoration.reclip is None else restoration.reclip.n_hidden,
+        lines=column_lines(view),
         candidates=_candidates(restoration),
     )
+
+
+def _map_keys(view: View) -> dict[str, str]:
+    found = block_shares(view.cells)
+    return {name: words for name, words in MAP_KEYS.items() if found[name].any()}
+
+
+def _panels(view: View, chosen: list[int]) -> list[dict[str, Any]]:
+    """Return name, words and pictures of the columns that are drawn one by one."""
+    columns = [view.column(j) for j in chosen]
+    names = dict(zip(chosen, apart([c.name for c in columns], _LONGEST), strict=True))
+    scales = axis_scales(columns, [view.in_logs(j) for j in chosen])
+    return [
+        {
+            "name": names[j],
+            "share": _share(column),
+            "histogram": draw_histogram(column, scale, f"hist-{j}"),
+            "sorted": draw_sorted(column, scale, f"cells-{j}"),
+        }
+        for j, column, scale in zip(chosen, columns, scales, strict=True)
+    ]
+
+
+def _share(column: Column) -> str:
+    """Return how many of the cells of which anything is known are clipped."""
+    clipped, measured = int(column.clipped.sum()), int(column.measured.sum())
+    return f"{clipped} of {measured} measured at a limit" if measured else "nothing measured"
 
 
 def notebook_html(restoration: Any) -> str:
     """Return what a notebook shows of a restoration: its counts, and the page of words."""
     view = View(restoration)
-    return _template("notebook.html").render(facts=_facts(view, None), words=str(restoration))
+    return _template("notebook.html").render(facts=_facts(view), words=str(restoration))
 
 
 def _template(name: str) -> Any:
@@ -106,29 +161,41 @@ def _figure(value: Any) -> str:
     return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
-def _facts(view: View, source: str | Path | None) -> dict[str, Any]:
-    restoration, total = view.restoration, view.shape[0] * view.shape[1]
-    gain = restoration.expected_gain
+def _facts(view: View) -> dict[str, Any]:
+    restoration, gain = view.restoration, view.restoration.expected_gain
+    cells, counts = view.cells, restoration.counts
+    missing = view.shape[0] * view.shape[1] - len(cells)
+    at_limit = cells.n_censored - counts.get("restored", 0)
     return {
-        "source": None if source is None else Path(source).name,
         "made": datetime.datetime.now().astimezone().strftime("%Y-%m-%d %H:%M"),
         "version": version("declip"),
         "shape": view.shape,
-        "counts": restoration.counts,
-        "shares": {flag: count / total for flag, count in restoration.counts.items()},
-        "kept_limits": bool(restoration.kept_limits),
+        "counts": counts,
+        "measured": len(cells),
+        "clipped": cells.n_censored,
+        "missing": missing,
+        "left": {"at the limit": at_limit, "empty": counts.get("undetermined", 0) - at_limit},
         "gain": gain if gain == gain else None,
         "verdict": restoration.verdict,
         "warnings": [str(warning) for warning in restoration.warnings],
-        "chosen": _flat(restoration.chosen),
+        "chosen": _chosen(restoration.chosen),
         "undetermined": {axis: _listed(view.undetermined(axis)) for axis in ("row", "column")},
         "summary": str(restoration),
-        "code": _code(restoration, source),
     }
 
 
 def _listed(names: list[str]) -> dict[str, Any]:
-    return {"names": names[:_LISTED], "more": max(0, len(names) - _LISTED), "count": len(names)}
+    return {
+        "names": apart(names[:_LISTED], _LONGEST),
+        "more": max(0, len(names) - _LISTED),
+        "count": len(names),
+    }
+
+
+def _chosen(chosen: dict[str, Any]) -> dict[str, Any]:
+    """Return what counts most, its parameters and why: the weights stand with the candidates."""
+    named = {"method": chosen["method"], **chosen.get("parameters", {}), "why": chosen["why"]}
+    return {name: _plain(value) for name, value in named.items()}
 
 
 def _flat(given: dict[str, Any]) -> dict[str, Any]:
@@ -153,32 +220,35 @@ def _candidates(restoration: Any) -> dict[str, Any]:
     return {"names": names, "rows": [[row.get(name) for name in names] for row in rows]}
 
 
-def _per_column(view: View) -> list[dict[str, Any]]:
-    side = view.cells.by_col
-    exact, clipped = (ptr[1:] - ptr[:-1] for ptr in (side.exact_ptr, side.censored_ptr))
-    return [
-        {"name": name, "exact": int(a), "clipped": int(b), "missing": int(view.shape[0] - a - b)}
-        for name, a, b in zip(view.col_names, exact, clipped, strict=True)
-    ][:500]
+def _code(restoration: Any, source: str | Path | None, reading: Mapping[str, Any]) -> str:
+    """Return the lines that make this restoration again."""
+    settings = dict(restoration.settings)
+    if source is None:
+        first = ["# X: the table, with ceiling= and floor= as before"]
+        result = _call("result = declip.restore", ["X"], settings)
+        last = []
+    else:
+        first = [_call("table = declip.read_table", [repr(Path(source).name)], reading)]
+        result = _call("result = declip.restore", ["table.intervals"], settings)
+        last = ['declip.write_table(result.table, "restored.csv", like=table)']
+    lines = ["import declip", "", *first, result, *last, 'result.report("report.html")']
+    return "\n".join([f"# declip {version('declip')}", *lines]) + "\n"
 
 
-def _code(restoration: Any, source: str | Path | None) -> str:
-    """Return what makes this restoration again; limits given beside the file are not known here."""
-    file = "table.csv" if source is None else Path(source).name
-    said = restoration.settings.items()
-    arguments = ["table.intervals", *(f"{name}={_plain_code(value)}" for name, value in said)]
-    return (
-        f"# declip {version('declip')}\n"
-        "import declip\n\n"
-        f"table = declip.read_table({file!r})  # and the limits, if they are not in its cells\n"
-        f"result = declip.restore({', '.join(arguments)})\n"
-        'declip.write_table(result.table, "restored.csv", like=table)\n'
-        'result.report("report.html")\n'
-    )
+def _call(function: str, first: list[str], named: Mapping[str, Any]) -> str:
+    """Return a call in one line, or with an argument a line if that is too long."""
+    arguments = [*first, *(f"{name}={_plain_code(value)}" for name, value in named.items())]
+    short = f"{function}({', '.join(arguments)})"
+    return short if len(short) <= 88 else f"{function}(\n    " + ",\n    ".join(arguments) + ",\n)"
 
 
 def _plain_code(value: Any) -> str:
-    """Return a value as Python writes it, arrays as lists."""
+    """Return a value as Python writes it, arrays as lists and paths as text."""
     if isinstance(value, tuple):
-        return f"({', '.join(map(_plain_code, value))})"
+        inner = ", ".join(map(_plain_code, value))
+        return f"({inner}{',' * (len(value) == 1)})"
+    if isinstance(value, Mapping):
+        return f"{{{', '.join(f'{k!r}: {_plain_code(v)}' for k, v in value.items())}}}"
+    if isinstance(value, Path):
+        return repr(value.name)
     return repr(value.tolist() if hasattr(value, "tolist") else value)

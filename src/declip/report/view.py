@@ -13,6 +13,7 @@ from scipy import sparse
 from declip.containers import opened
 from declip.intervals import Intervals, face_value
 from declip.io.frames import values_and_labels
+from declip.report.names import one_name
 
 __all__ = ["Column", "View"]
 
@@ -41,13 +42,23 @@ class Column:
         """Values as reported: clipped cells at their limit; NaN where missing."""
         return face_value(self.known_lower, self.known_upper)
 
-    def limits(self, side: str) -> NDArray:
-        """Return the different ceilings or floors of the column, at most three."""
-        censored = self.clipped
-        ends = self.known_lower if side == "ceiling" else self.known_upper
-        other = self.known_upper if side == "ceiling" else self.known_lower
-        found = np.unique(ends[censored & np.isinf(other)])
-        return found if len(found) <= 3 else found[[0, len(found) // 2, -1]]
+    @property
+    def measured(self) -> NDArray[np.bool_]:
+        """Cells of which anything is known."""
+        return ~np.isnan(self.known_lower)
+
+    def limits_of(self, side: str) -> NDArray:
+        """Return the different ceilings or floors of the column, from the lowest up."""
+        ends, other = self.known_lower, self.known_upper
+        if side == "floor":
+            ends, other = other, ends
+        return np.unique(ends[self.clipped & np.isinf(other)])
+
+    @property
+    def limits(self) -> NDArray:
+        """Limits to be drawn: of ceilings and of floors at most three each."""
+        found = [self.limits_of(side) for side in ("floor", "ceiling")]
+        return np.concatenate([x if len(x) <= 3 else x[[0, len(x) // 2, -1]] for x in found])
 
 
 class View:
@@ -57,9 +68,10 @@ class View:
         self.restoration = restoration
         self.cells: Intervals = restoration.intervals
         table = opened(restoration.table, restoration.settings.get("layer"))
-        self.values, rows, cols = values_and_labels(table)
+        values, rows, cols = values_and_labels(table)
         bands = restoration.lower, restoration.upper
-        self.low, self.high = (values_and_labels(part)[0] for part in bands)
+        self.values = _row_by_row(values)
+        self.low, self.high = (_row_by_row(values_and_labels(part)[0]) for part in bands)
         # Of a sparse table the flags are a list, one for each stored cell, row by row.
         flags = restoration.flags
         self.flags = flags if self.sparse else values_and_labels(flags)[0]
@@ -94,15 +106,34 @@ class View:
             side.lower[censored],
             side.upper[censored],
         )
-        value, low, high = (_column(part, j) for part in (self.values, self.low, self.high))
+        value, low, high = (self._numbers(part, j) for part in (self.values, self.low, self.high))
         return Column(self.col_names[j], lower, upper, value, self._flag(j), low, high)
+
+    @cached_property
+    def _stored(self) -> list[NDArray]:
+        """Positions of the stored cells of each column of a sparse table."""
+        order = np.argsort(self.values.col, kind="stable")
+        counts = np.bincount(self.values.col, minlength=self.shape[1])
+        return np.split(order, np.cumsum(counts)[:-1])
+
+    def _numbers(self, part: Any, j: int) -> NDArray:
+        if not self.sparse:
+            return np.asarray(np.asarray(part)[:, j], float)
+        column, at = np.full(self.shape[0], np.nan), self._stored[j]
+        column[part.row[at]] = part.data[at]
+        return column
 
     def _flag(self, j: int) -> NDArray:
         if not self.sparse:
             return np.asarray(self.flags)[:, j].astype(str)
-        flag, at = np.full(self.shape[0], "", dtype="U12"), self.values.col == j
+        flag, at = np.full(self.shape[0], "", dtype="U12"), self._stored[j]
         flag[self.values.row[at]] = np.asarray(self.flags)[at]
         return flag
+
+    def in_logs(self, j: int) -> bool:
+        """Tell whether a column was restored in logarithms."""
+        log = self.restoration.scaling.log  # of rows, if each row had units of its own
+        return bool(log.all() if self.restoration.transposed else log[j])
 
     def most_clipped(self, most: int) -> list[int]:
         """Return the columns to show: those with clipped cells, the most first, in table order."""
@@ -130,13 +161,9 @@ class View:
 
 
 def _names(labels: NDArray | None, size: int) -> list[str]:
-    return [str(label) for label in (range(size) if labels is None else labels.tolist())]
+    return [one_name(label) for label in (range(size) if labels is None else labels.tolist())]
 
 
-def _column(part: Any, j: int) -> NDArray:
-    if sparse.issparse(part):
-        column = np.full(part.shape[0], np.nan)
-        at = part.col == j
-        column[part.row[at]] = part.data[at]
-        return column
-    return np.asarray(np.asarray(part)[:, j], float)
+def _row_by_row(part: Any) -> Any:
+    """Return the cells of a sparse table in the order of its flags."""
+    return part.tocsr().tocoo() if sparse.issparse(part) else part

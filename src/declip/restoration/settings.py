@@ -80,7 +80,11 @@ class Settings:
         given = asdict(self)
         del given["bounds"]
         default = {name: getattr(type(self), name) for name in given}
-        return {name: value for name, value in given.items() if value is not default[name]}
+        return {name: value for name, value in given.items() if not _same(value, default[name])}
+
+
+def _same(value: Any, default: Any) -> bool:
+    return value is default or (type(value) is type(default) and value == default)
 
 
 def _is_number(value: Any) -> bool:

@@ -1,0 +1,72 @@
+"""The table of columns: for each what a reader wants to know first."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from declip.reclip.result import LEFT, RESTORED
+from declip.report.view import Column, View
+
+__all__ = ["column_lines"]
+
+_MOST = 500
+
+
+def column_lines(view: View) -> list[dict[str, Any]]:
+    """Return a line for each column: counts, limits, what was restored, and how far to trust it."""
+    gains = _gains(view)
+    return [
+        _line(view.column(j)) | {"gain": gains.get(j)} for j in range(min(view.shape[1], _MOST))
+    ]
+
+
+def _line(column: Column) -> dict[str, Any]:
+    restored = column.flag == "restored"
+    count = {flag: int((column.flag == flag).sum()) for flag in ("filled", "undetermined")}
+    clipped, measured = int(column.clipped.sum()), int(column.measured.sum())
+    return {
+        "name": column.name,
+        "measured": measured,
+        "clipped": clipped,
+        "share": clipped / measured if measured else None,
+        "limits": _limits(column),
+        "restored": int(restored.sum()),
+        "value": _median(column.value[restored]),
+        "band": _band(column, restored),
+        **count,
+    }
+
+
+def _limits(column: Column) -> str:
+    """Return the limits as a file has them: <0.05, >20, or from the lowest to the highest."""
+    parts = []
+    for side, sign in (("floor", "<"), ("ceiling", ">")):
+        found = [f"{sign}{limit:.4g}" for limit in column.limits_of(side)]
+        parts += found if len(found) <= 2 else [f"{found[0]} to {found[-1]}"]
+    if np.any(column.clipped & np.isfinite(column.known_lower) & np.isfinite(column.known_upper)):
+        parts.append("ranges")
+    return ", ".join(parts)
+
+
+def _band(column: Column, restored: NDArray[np.bool_]) -> str:
+    """Return where the truth of a restored cell is expected, in the middle of all of them."""
+    low, high = _median(column.low[restored]), _median(column.high[restored])
+    return "" if low is None or high is None else f"{low:.3g} to {high:.3g}"
+
+
+def _median(values: NDArray) -> float | None:
+    return float(np.median(values)) if values.size else None
+
+
+def _gains(view: View) -> dict[int, float]:
+    """Return the share of the error of hidden values that restoring took away, by column."""
+    reclip = view.restoration.reclip
+    if reclip is None or not reclip.n_cells:
+        return {}
+    axis = "rows" if view.restoration.transposed else "cols"
+    cols = np.concatenate([getattr(trial.cells, axis) for trial in reclip.trials])
+    restored, left = (np.sqrt(np.bincount(cols, reclip.errors(x) ** 2)) for x in (RESTORED, LEFT))
+    return {int(j): float(1 - restored[j] / left[j]) for j in np.unique(cols) if left[j] > 0}
