@@ -98,6 +98,15 @@ def sweep(threads):
     )
     kernels.update_rows(rows, own, inner_steps=100, inner_tol=0.0, threads=threads)
 
+def draw(factors):
+    ends = side.lower.astype(float), side.upper.astype(float)
+    wide = Cells(none, idx[:0], np.zeros(0), ptr, idx, *ends)
+    rows = kernels.DrawProblem(
+        wide, other.astype(float), np.zeros(m), (np.eye(k), np.zeros(k)), (np.ones(n), np.ones(m))
+    )
+    interrupt_soon()
+    kernels.draw_rows(rows, factors, kernels.CellDraws(wide.lower.copy(), None), (0, 0))
+
 def interrupt_soon():
     def send():
         time.sleep(0.5)
@@ -127,6 +136,20 @@ try:
     sweep({threads})
 except KeyboardInterrupt:
     print("stopped with", (own != 0).any(axis=1).mean() < 0.5)
+"""
+    )
+    assert done.stdout == "stopped with True\n", done.stderr
+
+
+def test_ctrl_c_stops_the_draws_of_a_sampler_before_their_end():
+    done = run(
+        LONG
+        + """
+factors = np.zeros((n, k))
+try:
+    draw(factors)
+except KeyboardInterrupt:
+    print("stopped with", (factors != 0).any(axis=1).mean() < 0.5)
 """
     )
     assert done.stdout == "stopped with True\n", done.stderr

@@ -75,6 +75,8 @@ class RowSolver {
     bool complement;     // and most cells are exact
     int steps_left;
     double objective, censored_value;
+    double drift;      // what rounding may have added to base, step by step
+    double stiffest;   // largest entry that H has had: rounding of its updates scales with it
     Buffer<T> kept_own;  // factors of the censored cells, one after the other, until the next step
     const T *kept_exact, *kept_censored;
     Buffer<double> x, delta, slope, curvature, counted, next_slope, next_curvature;  // of the censored cells
@@ -309,6 +311,7 @@ class RowSolver {
     void begin(const RowCells<T>& cells, const T* start, int k) {
         row = cells;
         steps_left = problem->inner_steps;
+        drift = stiffest = 0;
         std::memcpy(p.get(), start, sizeof(T) * k);
         keep_factors();
         base.clear();
@@ -346,9 +349,10 @@ class RowSolver {
     }
 
     // A shift of the step, not of the solution: it keeps factors that no cell sees solvable at ridge 0.
-    T jitter() const {
+    T jitter() {
         T largest = 0;
         for (int a = 0; a < problem->k; ++a) largest = larger(largest, H[a * ld + a]);
+        stiffest = larger(stiffest, static_cast<double>(largest));
         constexpr T share = 8 * std::numeric_limits<T>::epsilon();
         return share * share * largest;
     }
@@ -411,9 +415,16 @@ class RowSolver {
     double loss_without_ridge() const { return objective - ridge_value(); }
 
   private:
+    // What rounding adds to base by a step d: H d, less its part of censored cells, loses digits where they cancel.
+    double rounding_of(double length) const {
+        const double moved = std::sqrt(dot64(scratch->hd.get(), scratch->hd.get(), ld));
+        return 4 * std::numeric_limits<T>::epsilon() * larger(moved, stiffest * length);
+    }
+
+    // A slope that the drift of base alone may have made is none: where no cell and no ridge resists, it would run off.
     bool step_along() {
-        const double initial = dot64(grad.get(), d.get(), ld);
-        if (!(initial < -problem->inner_tol * objective) || std::isinf(initial)) return false;
+        const double initial = dot64(grad.get(), d.get(), ld), length = std::sqrt(dot64(d.get(), d.get(), ld));
+        if (!(initial < -larger(problem->inner_tol * objective, drift * length)) || std::isinf(initial)) return false;
         Line line{dot64(base.get(), d.get(), ld), dot64(scratch->hd.get(), d.get(), ld), censored_value};
         censored_dots(d.get(), delta.get());
         for (int64_t c = 0; c < row.n_censored; ++c) line.quadratic -= curvature[c] * delta[c] * delta[c];
@@ -426,6 +437,7 @@ class RowSolver {
         add_censored([&](int64_t c) { return -best.t * curvature[c] * delta[c]; }, base.get());
         for (int64_t c = 0; c < row.n_censored; ++c) x[c] += best.t * delta[c];
         accept_censored_cells();
+        drift += best.t * rounding_of(length);
         censored_value = best.censored_value;
         objective += best.change;
         return true;
