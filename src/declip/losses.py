@@ -45,7 +45,7 @@ class Residuals(Protocol):
 
     @property
     def largest(self) -> float:
-        """Largest size of an exact value; the scale stays above a millionth of it."""
+        """Largest size of a value or a limit; the scale stays below, and above a millionth."""
 
     def censored(self, loss: Loss) -> CensoredSums:
         """Return the sums over the censored cells under a loss."""
@@ -212,14 +212,15 @@ class Tobit(Loss):
         They lower (loss + penalty) / scale^2 + n_exact log(scale): scale^2 is the mean of the
         squared residuals of exact cells and the expected ones of censored cells, with twice the
         penalty added to the sum, which for a linear model is the maximum of the marginal
-        likelihood.
+        likelihood. It never passes the largest value or limit: where nearly all is censored,
+        the matrix and the scale would drive each other up.
         """
         best, now = self, fit.censored(self)
         exact = max(loss - now.loss, 0.0)
-        floor = 1e-6 * fit.largest or np.finfo(np.float64).tiny
+        least, most = 1e-6 * fit.largest or np.finfo(np.float64).tiny, fit.largest or np.inf
         for _ in range(_EM_STEPS):
             last, squares = best, 2 * (exact + penalty) + now.squares
-            best = Tobit(max(float(np.sqrt(squares / fit.n_cells)), floor))
+            best = Tobit(float(np.clip(np.sqrt(squares / fit.n_cells), least, most)))
             now = fit.censored(best)
             if abs(best.scale - last.scale) <= 1e-3 * last.scale:
                 break

@@ -304,7 +304,7 @@ class BlockResiduals:
 
     @property
     def largest(self) -> float:
-        """Largest size of an exact value."""
+        """Largest size of a value or a limit."""
         return self.problem.table.summary.largest
 
     def censored(self, loss: Loss) -> CensoredSums:

@@ -62,8 +62,8 @@ class Summary:
 
     @property
     def largest(self) -> float:
-        """Largest size of an exact value."""
-        return self.exact[3]
+        """Largest size of a value or a limit."""
+        return max(self.exact[3], self.censored[3])
 
     def typical_limits(self, clipped: str) -> tuple[float | None, float | None]:
         """Return the medians of the floors and of the ceilings, if cells at them count as such."""

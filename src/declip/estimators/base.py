@@ -36,6 +36,7 @@ from declip.validation import (
     table_to_triplets,
     warn_about_coverage,
     warn_nothing_clipped,
+    warn_without_cells,
 )
 
 __all__ = ["SHARED_CONSTRAINTS", "CompletionEstimator", "fitted_low_rank"]
@@ -56,6 +57,7 @@ _FEWER_ROWS = "transform fewer rows at a time."
 _SINGLE_CELLS = "ask for fewer rows or columns, or for single cells with predict(rows, cols)."
 _USE_FIT = "use fit, then predict(rows, cols) for single cells or reconstruct(rows=, cols=)."
 _NO_MATTER = ("n_jobs", "verbose", "checkpoint", "on_interrupt")  # to the result of a fit
+_OF_NEW_ROWS = ("ceiling", "floor", "clipped", "alpha", "alpha_bias")  # what they are solved by
 
 
 class FitState(Protocol):
@@ -238,12 +240,24 @@ class CompletionEstimator(
                     state = self._solve(treated, on_sweep=reporter, resume_point=resume_point)
                 except KeyboardInterrupt:
                     state = reporter.kept()
-                fitted = columns | self._finished(treated, state)
+                fitted = columns | self._finished(treated, state) | self._parameters_of_fit()
             reporter.end(state, fitted, resume_point)
         for name in [name for name in vars(self) if name.endswith("_")]:
             delattr(self, name)
         self.__dict__.update(fitted)
         return table
+
+    def _parameters_of_fit(self) -> dict[str, Any]:
+        """Return, as an attribute, the parameters that new rows are solved by."""
+        given = self.get_params(deep=False)
+        return {"fit_params_": {name: given[name] for name in _OF_NEW_ROWS if name in given}}
+
+    def _as_fitted(self) -> Self:
+        """Return the fitted estimator with the parameters of its fit, whatever was set since."""
+        check_is_fitted(self)
+        twin = object.__new__(type(self))
+        twin.__dict__.update(vars(self) | getattr(self, "fit_params_", {}))
+        return twin
 
     @contextmanager
     def _opened(self, X: Any, dense_result: bool) -> Iterator[Any]:
@@ -326,10 +340,13 @@ class CompletionEstimator(
         X_restored : ndarray of shape (n_samples, n_features)
             Dense; refused before allocation if it cannot fit in memory.
         """
-        check_is_fitted(self)
-        intervals = self._read_new(X)
+        fitted = self._as_fitted()
+        intervals = fitted._read_new(X)
         _check_dense(intervals, "transform", _FEWER_ROWS)
-        return self._restored(intervals, self._solve_new_rows(intervals))
+        side = intervals.by_row
+        observed = np.diff(side.exact_ptr) + np.diff(side.censored_ptr)
+        warn_without_cells("row", observed, intervals.row_labels)
+        return fitted._restored(intervals, fitted._solve_new_rows(intervals))
 
     def _restored(self, intervals: Intervals, matrix: Matrix) -> NDArray:
         """Return the matrix with every observed cell at its expected value given its interval."""
@@ -369,9 +386,10 @@ class CompletionEstimator(
                 "predict estimates every cell, so it takes no sparse table: ask for single cells "
                 "with predict(rows, cols), or use transform."
             )
-        intervals = self._read_new(rows)
+        fitted = self._as_fitted()
+        intervals = fitted._read_new(rows)
         _check_dense(intervals, "predict", _SINGLE_CELLS)
-        return self._solve_new_rows(intervals).block()
+        return fitted._solve_new_rows(intervals).block()
 
     def expected(
         self, rows: ArrayLike, cols: ArrayLike, lower: ArrayLike, upper: ArrayLike
@@ -423,8 +441,8 @@ class CompletionEstimator(
         y : ignored
             For the conventions of scikit-learn.
         """
-        check_is_fitted(self)
-        intervals = self._read_new(X)
+        fitted = self._as_fitted()
+        intervals = fitted._read_new(X)
         if len(intervals) == 0:
             raise ValueError("X has no observed cell to score: every cell is missing.")
         rows, cols, lower, upper = intervals.triplets()
@@ -433,7 +451,7 @@ class CompletionEstimator(
         for fold in range(_SCORE_FOLDS):
             hidden = part == fold
             shown = intervals.keep(~hidden[: intervals.n_exact], ~hidden[intervals.n_exact :])
-            x = self._solve_new_rows(shown).predict(rows[hidden], cols[hidden])
+            x = fitted._solve_new_rows(shown).predict(rows[hidden], cols[hidden])
             total += Hinge().cells(x, lower[hidden], upper[hidden]).value.sum()
         return -float(np.sqrt(2 * total / len(rows)))
 
@@ -457,7 +475,11 @@ class CompletionEstimator(
         """Compute what is computed on request: a copy may not have what it takes."""
         for name in self._on_request:
             getattr(self, name, None)
-        return super().__getstate__()
+        state = super().__getstate__()
+        if "fit_params_" in state:  # what was not set anew stands among the parameters
+            changed = {n: v for n, v in self.fit_params_.items() if v is not getattr(self, n)}
+            state = state | {"fit_params_": changed}
+        return state
 
     def __sklearn_tags__(self) -> Any:
         """Say that tables may be sparse and have missing cells, and that float32 is kept."""

@@ -73,7 +73,7 @@ def column_noise(intervals: Intervals, model: LowRank) -> NDArray[np.float64]:
     n, n_cols = intervals.n_exact, intervals.shape[1]
     x = model.predict(rows, cols).astype(np.float64)
     squares = (lower[:n] - x[:n]) ** 2
-    pooled = max(float(squares.mean()), 1e-12)
+    pooled = max(float(np.mean(squares if n else _squares_of_ranges(x, lower, upper))), 1e-12)
     count = np.bincount(cols, minlength=n_cols) + _NOISE_PRIOR
     exact = np.bincount(cols[:n], squares, n_cols) + _NOISE_PRIOR * pooled
     noise, at = np.full(n_cols, np.sqrt(pooled)), cols[n:]
@@ -83,3 +83,9 @@ def column_noise(intervals: Intervals, model: LowRank) -> NDArray[np.float64]:
         expected = noise[at] ** 2 * (variance + mean**2)
         noise = np.sqrt((exact + np.bincount(at, expected, n_cols)) / count)
     return noise if len(at) else np.sqrt(exact / count)
+
+
+def _squares_of_ranges(x: NDArray, lower: NDArray, upper: NDArray) -> NDArray[np.float64]:
+    """Return the squared residuals of the middles of ranges: where to begin without exact cells."""
+    ranged = np.isfinite(lower) & np.isfinite(upper)
+    return ((0.5 * (lower + upper) - x)[ranged]) ** 2

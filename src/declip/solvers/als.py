@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from declip import kernels
-from declip.intervals import Cells, Intervals
+from declip.intervals import Cells, Intervals, face_value
 from declip.losses import CensoredSums, Loss, Residuals
 from declip.lowrank import LowRank
 from declip.objective import total_loss
@@ -289,8 +289,10 @@ class TableResiduals:
 
     @property
     def largest(self) -> float:
-        """Largest size of an exact value."""
-        return float(np.abs(self.intervals.by_row.value).max(initial=0.0))
+        """Largest size of a value or a limit."""
+        side = self.intervals.by_row
+        known = side.value, face_value(side.lower, side.upper)
+        return max(float(np.abs(values).max(initial=0.0)) for values in known)
 
     @cached_property
     def _x(self) -> NDArray:

@@ -10,7 +10,12 @@ from declip.validation.cells import (
     refuse_repeated,
 )
 from declip.validation.columns import check_columns, named_columns
-from declip.validation.coverage import name_some, warn_about_coverage, warn_nothing_clipped
+from declip.validation.coverage import (
+    name_some,
+    warn_about_coverage,
+    warn_nothing_clipped,
+    warn_without_cells,
+)
 from declip.validation.limits import (
     Limit,
     apply_limits,
@@ -65,4 +70,5 @@ __all__ = [
     "warn_about_coverage",
     "warn_nothing_clipped",
     "warn_user",
+    "warn_without_cells",
 ]

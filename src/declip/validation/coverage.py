@@ -27,13 +27,8 @@ def warn_about_coverage(
     labels : ndarray or None
         Names of the rows (or columns).
     """
-    empty = observed == 0
-    if empty.any():
-        warn_user(
-            f"{name_some(axis, np.flatnonzero(empty), labels)} without any observed cell: nothing "
-            "is known there, and what is filled in is only the middle of the model.",
-        )
-    few = ~empty & (exact < rank)
+    warn_without_cells(axis, observed, labels)
+    few = (observed > 0) & (exact < rank)
     if few.any() and rank == 1:
         warn_user(
             f"{name_some(axis, np.flatnonzero(few), labels)} without an exact cell: only limits "
@@ -44,6 +39,16 @@ def warn_about_coverage(
             f"{name_some(axis, np.flatnonzero(few), labels)} with fewer exact cells than the rank "
             f"{rank}: not determined by the data alone. Lower n_components, raise alpha, or read "
             "these with care.",
+        )
+
+
+def warn_without_cells(axis: str, observed: NDArray, labels: NDArray | None) -> None:
+    """Warn of rows (or columns) of which nothing was observed."""
+    empty = np.flatnonzero(observed == 0)
+    if len(empty):
+        warn_user(
+            f"{name_some(axis, empty, labels)} without any observed cell: nothing is known there, "
+            "and what is filled in is only the middle of the model.",
         )
 
 
