@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 
 import narwhals.stable.v2 as nw
 import numpy as np
+from narwhals.exceptions import DuplicateError
 from numpy.typing import NDArray
 from scipy import sparse
 
@@ -80,7 +81,12 @@ class _Frame(Container):
 
     @staticmethod
     def takes(X: Any) -> bool:
-        return isinstance(nw.from_native(X, eager_only=True, pass_through=True), nw.DataFrame)
+        try:
+            return isinstance(nw.from_native(X, eager_only=True, pass_through=True), nw.DataFrame)
+        except DuplicateError:
+            names = list(X.columns)
+            twice = next(name for name in names if names.count(name) > 1)
+            raise ValueError(f"Two columns are named {twice!r}: rename one of them.") from None
 
     def packed(self, cells: NDArray[Any]) -> Any:
         frame = nw.from_native(self.X, eager_only=True)

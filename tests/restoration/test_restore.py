@@ -305,3 +305,39 @@ def test_a_callable_is_told_of_the_progress():
     shares = [share for _, share in told]
     assert shares == sorted(shares)
     assert 0 <= shares[0] <= shares[-1] <= 1
+
+
+def test_bounds_that_are_no_pair_are_refused():
+    with pytest.raises(ValueError, match=r"between must be a pair.*got 3"):
+        declip.restore(np.eye(3), ceiling=1, between=3, progress=False)
+
+
+def test_two_columns_of_one_name_are_refused_by_name():
+    table = pd.DataFrame(np.eye(3), columns=["a", "b", "a"])
+    with pytest.raises(ValueError, match="Two columns are named 'a'"):
+        declip.restore(table, ceiling=1, progress=False)
+
+
+@pytest.mark.parametrize("method", ["hinge", "tobit+bias", "trace"])
+def test_a_table_of_ranges_alone_is_restored_within_them(method):
+    rng = np.random.default_rng(0)
+    lower = rng.normal(size=(8, 4))
+    upper = lower + rng.exponential(size=lower.shape)
+    table = declip.Intervals.from_bounds(lower, upper)
+    found = declip.restore(table, method=method, n_components=1, alpha=1.0, progress=False)
+    assert ((lower <= found.table) & (found.table <= upper)).all()
+
+
+def test_what_floats_cannot_hold_stays_at_its_limit():
+    low = np.zeros((8, 3))
+    high = low + 1.0
+    low[0], high[0] = -1e150, -1e150
+    found = declip.restore(
+        declip.Intervals.from_bounds(low, high),
+        method="hinge",
+        n_components=1,
+        alpha=1.0,
+        progress=False,
+    )
+    for numbers in (found.table, found.lower, found.upper):
+        assert np.isfinite(numbers).all()

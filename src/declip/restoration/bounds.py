@@ -32,6 +32,11 @@ class Bounds:
         """Read a pair of bounds, each None, a number or one for each column, as limits are."""
         if between is None:
             return cls()
+        if np.ndim(between) == 0 or len(between) != 2:
+            raise ValueError(
+                "between must be a pair, the lowest and the highest value that the truth can have, "
+                f"such as (0, None); got {between!r}."
+            )
         low, high = between
         found = limits_of_all_cells(high, low, intervals.shape, np.float64, intervals.col_labels)
         bounds = cls(*(np.broadcast_to(end, (1, intervals.shape[1]))[0] for end in found))

@@ -90,9 +90,10 @@ def restored_cells(intervals: Intervals, model: RestorationModel) -> CensoredCel
         side.lower.astype(np.float64), side.upper.astype(np.float64), cols
     )
     ranged = np.isfinite(side.lower) & np.isfinite(side.upper)  # needs no looking beyond
-    sure = ranged | model.is_told(rows, cols)
-    stays = ~sure | (~ranged & model.kept[cols])
     ends = _bands(of_bands, mean, square, model.settings.coverage)
+    lost = np.isnan(distance) | np.isnan(ends[0]) | np.isnan(ends[1])  # beyond what floats hold
+    sure = (ranged | model.is_told(rows, cols)) & ~lost
+    stays = ~sure | (~ranged & model.kept[cols])
 
     def in_units(z: NDArray) -> NDArray:
         values = scaling.back(of_values.sign * z, cols)

@@ -143,7 +143,7 @@ def restore(
     check_some_exact(*intervals.triplets()[2:])
     if n_components is not None:
         check_rank(n_components, intervals.shape)
-    output_kind = OutputKind.of(X, intervals)
+    output_kind, bounds = OutputKind.of(X, intervals), Bounds.of(between, intervals)
     settings = Settings(
         method=method,
         n_components=n_components,
@@ -160,7 +160,7 @@ def restore(
         random_state=random_state,
         n_jobs=n_jobs,
         layer=layer,
-        bounds=Bounds.of(between, intervals),
+        bounds=bounds,
     )
     # BLAS at one thread: sums that no number of threads changes
     with _progress(progress) as tick, threadpool_limits(limits=1, user_api="blas"):
