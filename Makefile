@@ -93,7 +93,7 @@ format: $(VENV)/.installed-lint ## put the Python files in house style
 	$(BIN)/ruff format
 
 clean: ## remove the environment, builds and caches
-	rm -rf $(VENV) build dist .coverage htmlcov .hypothesis
+	rm -rf $(VENV) build dist .coverage htmlcov .hypothesis .reliability
 	rm -rf docs/_build docs/generated
 	rm -rf .pytest_cache .mypy_cache .ruff_cache .import_linter_cache
 	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +

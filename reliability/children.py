@@ -14,6 +14,7 @@ from pathlib import Path
 import psutil
 
 ROOT = Path(__file__).parents[1]
+RECORDS = ROOT / ".reliability"  # outcomes of runs that are under way
 _MEMORY = 4 * 2**30  # bytes of address space of a process under test
 _SECONDS = 30.0  # of work without a word (20 times that by the clock), or it hangs
 _FINE = ("refused", "same", "done")
@@ -57,37 +58,47 @@ def limit_memory():
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
 
-def supervised(module, name, count, first=0):
+def supervised(module, name, count, *, resume=False):
     """Count what becomes of cases that processes run one after the other.
 
     ``python -m module name i count`` prints "i outcome" for each case from i on; when a process
-    ends or hangs, that is the outcome of its case, and another goes on with the next.
+    ends or hangs, that is the outcome of its case, and another goes on with the next. Outcomes are
+    kept as they come: to ``resume`` is to go on where a run was broken off.
     """
-    outcomes, done = Counter(), first
-    while done < first + count:
-        command = [
-            sys.executable,
-            "-W",
-            "ignore",
-            "-m",
-            module,
-            name,
-            str(done),
-            str(first + count),
-        ]
-        with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, bufsize=0) as process:
+    record = Record(module, name, resume)
+    while len(record.outcomes) < count:
+        place = [name, str(len(record.outcomes)), str(count)]
+        command = [sys.executable, "-W", "ignore", "-m", module, *place]
+        env = {**os.environ, "OPENBLAS_NUM_THREADS": "1", "RUST_BACKTRACE": "0"}
+        with subprocess.Popen(
+            command, cwd=ROOT, env=env, stdout=subprocess.PIPE, bufsize=0
+        ) as process:
             for line in _lines(process):
-                word = line.split()[1].rstrip(":")
-                outcomes[word] += 1
-                done += 1
-                if word not in _FINE:
-                    print(f"{name}: {line}", flush=True)
-        if done < first + count:
-            end = "hang" if process.returncode == -signal.SIGKILL else "crash"
-            print(f"{name}: {done} {end} ({process.returncode})", flush=True)
-            outcomes[end] += 1
-            done += 1
-    return outcomes
+                record.add(line.partition(" ")[2])
+        if len(record.outcomes) < count:
+            killed = process.returncode == -signal.SIGKILL
+            record.add(f"{'hang' if killed else 'crash'} ({process.returncode})")
+    return Counter(o.split()[0].rstrip(":") for o in record.outcomes[:count])
+
+
+class Record:
+    """The outcomes of the cases of one name, a line each, in a file that outlives the process."""
+
+    def __init__(self, module, name, resume):
+        RECORDS.mkdir(exist_ok=True)
+        self.name = name
+        self._path = RECORDS / f"{module}-{name.replace(' ', '-')}.txt"
+        if not resume:
+            self._path.unlink(missing_ok=True)
+        self.outcomes = self._path.read_text().splitlines() if self._path.exists() else []
+
+    def add(self, outcome):
+        """Keep an outcome, and print it if it is none of those that are promised."""
+        self.outcomes.append(outcome)
+        with self._path.open("a") as file:
+            file.write(outcome + "\n")
+        if outcome not in _FINE:
+            print(f"{self.name}: {len(self.outcomes) - 1} {outcome}", flush=True)
 
 
 def _lines(process):

@@ -20,7 +20,8 @@ from declip import BayesCMC
 from reliability.children import ROOT, asked
 from reliability.interrupts import clocks
 
-_LONGEST = 8.0  # seconds to the interrupt: all phases of a restoration
+_LONGEST = 8.0  # seconds to the end of a page at work
+_TICK = 0.002
 
 
 def ctrl_c(times):
@@ -36,38 +37,49 @@ def table(n=300, m=40):
 
 
 WORK = {
-    "restore": lambda: declip.restore(table(), ceiling=2.0, budget=6.0, progress=False),
-    "BayesCMC": lambda: BayesCMC(ceiling=2.0, random_state=0).fit(table()),
+    "restore": lambda: declip.restore(
+        table(90, 12), ceiling=2.0, effort="quick", random_state=0, progress=False
+    ),
+    "BayesCMC": lambda: BayesCMC(ceiling=2.0, n_samples=100, random_state=0).fit(table()),
 }
 
 
-def interrupted(work, delay):
-    """Return what Ctrl-C took, by the clock and in work of the main thread; None if too late."""
-    sent = []
+def interrupted(work, after):
+    """Return what Ctrl-C took, by the clock and in work of the main thread; None if too late.
+
+    It comes when the process has worked for so long, so that a busy machine shifts no moment.
+    """
+    sent, done, moment = [], threading.Event(), time.process_time() + after
 
     def send():
-        sent.append(clocks())
-        os.kill(os.getpid(), signal.SIGINT)
+        while time.process_time() < moment and not done.wait(_TICK):
+            pass
+        if not done.is_set():
+            sent.append(clocks())
+            os.kill(os.getpid(), signal.SIGINT)
 
-    sender = threading.Timer(delay, send)
+    sender = threading.Thread(target=send)
     sender.start()
     try:
         work()
-        sender.cancel()
+        done.set()
+        sender.join()
         return None
     except KeyboardInterrupt:
         return clocks() - sent[0]
     finally:
+        done.set()
         sender.join()
 
 
 def _measured(name, times):
     signal.signal(signal.SIGINT, signal.default_int_handler)
     rng, found, done = np.random.default_rng(0), [], 0
+    whole = _seconds_of(WORK[name])
     with tempfile.TemporaryDirectory() as folder:
         tempfile.tempdir = folder
-        for _ in range(times):
-            taken = interrupted(WORK[name], rng.uniform(0, _LONGEST))
+        while len(found) < times:
+            taken = interrupted(WORK[name], rng.uniform(0, whole))
             found, done = (found, done + 1) if taken is None else ([*found, taken], done)
         left = len(list(Path(folder).iterdir()))
     clock, work = np.array(found).T
@@ -79,6 +91,14 @@ def _measured(name, times):
         "most work of the main thread [s]": float(work.max()),
         "files left": left,
     }
+
+
+def _seconds_of(work):
+    """Return how long the whole work takes, once everything is imported."""
+    work()
+    began = time.process_time()
+    work()
+    return time.process_time() - began
 
 
 def page_ended(times):
@@ -124,7 +144,7 @@ def _busy(address):
         secret = re.search(r'"secret": "([^"]+)"', client.get("/").text)[1]
         client.headers["x-declip-secret"] = secret
         key = client.post("/upload?name=t.csv", content=text.encode()).json()["key"]
-        client.post(f"/jobs/{key}/restore", json={"budget": 600})
+        client.post(f"/jobs/{key}/restore", json={"effort": "thorough"})
 
 
 if __name__ == "__main__":

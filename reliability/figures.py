@@ -17,7 +17,8 @@ _END = "<!-- end of figures -->"
 class Page:
     """A page of the evidence, ``docs/evidence/reliability/NAME.md``, and its studies.
 
-    ``studies(share)`` maps the name of each study to a call that runs that share of its cases.
+    ``studies(share, resume)`` maps the name of each study to a call that runs that share of its
+    cases, or what is left of them.
     """
 
     name: str
@@ -30,7 +31,7 @@ class Page:
         begin = f"<!-- figures: python -m reliability.{self.name} -->"
         before = json.loads(results.read_text())["figures"] if results.exists() else {}
         known = before | figures
-        shown = {name: known[name] for name in self.studies(1.0) if name in known}
+        shown = {name: known[name] for name in self.studies() if name in known}
         report = {**environment(), "figures": shown}
         results.parent.mkdir(exist_ok=True)
         results.write_text(json.dumps(report, indent=1) + "\n")
@@ -45,10 +46,11 @@ class Page:
         parser = argparse.ArgumentParser()
         parser.add_argument("--quick", action="store_true", help="a tenth; nothing is kept")
         parser.add_argument("--share", type=float, default=1.0, help="of the cases, such as 0.5")
+        parser.add_argument("--resume", action="store_true", help="go on with a broken-off run")
         parser.add_argument("--only", help="one study; the figures of the others stay")
         options = parser.parse_args()
         share = 0.1 if options.quick else options.share
-        for name, study in self.studies(share).items():
+        for name, study in self.studies(share, options.resume).items():
             if options.only in (None, name):
                 began = time.monotonic()
                 found = {name: study()}

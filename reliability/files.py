@@ -1,13 +1,11 @@
 """Damaged files of tables: read as an independent reader reads them, or refused in one line."""
 
 import io
-import os
 import re
 import sys
 import tempfile
 import zipfile
 from collections import Counter
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -100,12 +98,12 @@ BINARY = {
 NAMES = [*TEXTS, *BINARY]
 
 
-def damaged_tables(count):
+def damaged_tables(count, resume=False):
     """Damage so many files, over all formats, and return what came of reading them."""
     each = -(-count // len(NAMES))
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
-        found = list(pool.map(lambda name: supervised("reliability.files", name, each), NAMES))
-    totals = sum(found, Counter())
+    totals = sum(
+        (supervised("reliability.files", name, each, resume=resume) for name in NAMES), Counter()
+    )
     return {
         "files": sum(totals.values()),
         "formats": len(NAMES),
@@ -134,18 +132,30 @@ def main(name, start, stop):
 
 def damaged(name, raw, rng):
     """Return the file with a few bytes changed, or those of one of the parts that it packs."""
+    change = mutate if rng.random() < 0.5 else _touched
     if "inside" not in name:
-        return mutate(raw, rng)
+        return change(raw, rng)
     with zipfile.ZipFile(io.BytesIO(raw)) as file:
         parts = {member: file.read(member) for member in file.namelist()}
     worth = [n for n in parts if not re.search(r"theme|docProps|styles", n)]
     chosen = worth[rng.integers(len(worth))]
-    parts[chosen] = mutate(parts[chosen], rng)
+    parts[chosen] = change(parts[chosen], rng)
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as file:
         for member, data in parts.items():
             file.writestr(member, data)
     return out.getvalue()
+
+
+def _touched(raw, rng):
+    """Return the file with one byte dropped, doubled, exchanged with the next or replaced.
+
+    What is replaced becomes a byte of the same file: such damage is the likeliest to be read.
+    """
+    at = int(rng.integers(len(raw) - 1))
+    one, two, other = raw[at : at + 1], raw[at + 1 : at + 2], int(rng.integers(len(raw)))
+    between = [b"", one * 2, two + one, raw[other : other + 1]][rng.integers(4)]
+    return raw[:at] + between + raw[at + 1 + (between == two + one) :]
 
 
 def outcome(name, path, before=None):

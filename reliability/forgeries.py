@@ -4,7 +4,6 @@ import sys
 import tempfile
 import warnings
 from collections import Counter
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -18,12 +17,11 @@ from reliability.children import limit_memory, supervised
 _ODD = (np.nan, np.inf, -np.inf, 0.0, -1.0, 1e300, -1e300, 1e-300, 2**31, 2**62)
 
 
-def forged_models(count):
+def forged_models(count, resume=False):
     """Forge so many files of models, ask those that load, and count what came of it."""
     each = -(-count // len(ESTIMATORS))
-    with ThreadPoolExecutor(2) as pool:
-        found = pool.map(lambda name: supervised("reliability.forgeries", name, each), ESTIMATORS)
-        totals = sum(found, Counter())
+    found = (supervised("reliability.forgeries", name, each, resume=resume) for name in ESTIMATORS)
+    totals = sum(found, Counter())
     return {
         "files": sum(totals.values()),
         "refused": totals["refused"],

@@ -8,14 +8,14 @@ from reliability import endings, files, forgeries, tables
 from reliability.figures import Page, part
 
 
-def studies(share):
+def studies(share=1.0, resume=False):
     """Return the studies by name."""
     return {
-        "damaged tables": lambda: files.damaged_tables(part(20_000, share)),
-        "forged models": lambda: forgeries.forged_models(part(2_000, share)),
-        "random tables": lambda: tables.random_tables(part(10_000, share)),
+        "damaged tables": lambda: files.damaged_tables(part(20_000, share), resume),
+        "forged models": lambda: forgeries.forged_models(part(2_000, share), resume),
+        "random tables": lambda: tables.random_tables(part(10_000, share), resume),
         "Ctrl-C": lambda: endings.ctrl_c(part(100, share)),
-        "page ended": lambda: endings.page_ended(part(10, share)),
+        "page ended": lambda: endings.page_ended(part(50, share)),
     }
 
 

@@ -8,7 +8,7 @@ from reliability import damage, determinism, interrupts, kills
 from reliability.figures import Page, part
 
 
-def studies(share):
+def studies(share=1.0, resume=False):
     """Return the studies by name."""
     return {
         "damaged files": lambda: damage.damaged_files(part(10_000, share)),
