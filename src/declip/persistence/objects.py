@@ -36,7 +36,7 @@ _ROOMS = {
     "declip.solvers.als": ("State", "TablePoint"),
     "declip.solvers.exact": ("Bracket",),
     "declip.solvers.gibbs.chain": ("Chain", "Model"),
-    "declip.solvers.gibbs.covariance": ("ConditionalDraws",),
+    "declip.solvers.gibbs.covariance": ("NormalDraws",),
     "declip.solvers.gibbs.detection": (
         "CurvePool",
         "Detection",

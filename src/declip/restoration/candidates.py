@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator
 from declip.estimators import BayesCMC, FroCMC, TrCMC
 from declip.intervals import Intervals
 from declip.restoration.settings import Settings
-from declip.solvers.gibbs.covariance import ConditionalDraws, sample_normal
+from declip.solvers.gibbs.covariance import NormalDraws, sample_normal
 from declip.solvers.gibbs.units import Units
 
 __all__ = [
@@ -101,8 +101,8 @@ class CensoredNormal(BaseEstimator):
         self.random_state = random_state
 
     def fit(self, X: Intervals, y: Any = None) -> Self:
-        """Sample the distribution; keep what it says of each cell given the rest of its row."""
-        self.draws_: ConditionalDraws = sample_normal(
+        """Sample the distribution, and the rows with it."""
+        self.draws_: NormalDraws = sample_normal(
             X,
             n_samples=self.n_samples,
             burn_in=self.burn_in,
@@ -124,9 +124,10 @@ class CensoredNormal(BaseEstimator):
         self, rows: NDArray, cols: NDArray, most: int = _DRAWS[1]
     ) -> tuple[NDArray, NDArray]:
         """Return mean and standard deviation by some draws, of shape (n_draws, n_cells)."""
-        draws = self.draws_
-        some = slice(None, None, -(-len(draws.sd) // most))
-        return draws.mean[some, rows, cols].astype(np.float64), draws.sd[some][:, cols]
+        some = range(0, len(self.draws_), -(-len(self.draws_) // most))
+        at = [self.draws_.conditional(draw, rows, cols) for draw in some]
+        mean, sd = (np.array(part) for part in zip(*at, strict=True))
+        return mean, sd
 
 
 def components(estimator: Any, rows: NDArray, cols: NDArray) -> tuple[NDArray, NDArray]:

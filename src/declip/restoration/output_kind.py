@@ -51,15 +51,16 @@ class OutputKind:
         return cls(X, intervals.shape, dense, intervals.dtype)
 
     def missing(self, intervals: Intervals) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-        """Return the cells that are to be filled: all missing ones, or those stored as NaN."""
+        """Return the cells to be filled: all missing ones, or those stored but not observed."""
+        rows, cols, _, _ = intervals.triplets()
         if not self.dense:
             if isinstance(self.X.table, Intervals):
                 return np.zeros(0, np.int32), np.zeros(0, np.int32)
             stored = self.X.table.tocoo()
-            empty = np.isnan(stored.data)
+            keys = (row.astype(np.int64) * self.shape[1] for row in (stored.row, rows))
+            empty = ~np.isin(next(keys) + stored.col, next(keys) + cols)
             return stored.row[empty].astype(np.int32), stored.col[empty].astype(np.int32)
         seen = np.zeros(self.shape, bool)
-        rows, cols, _, _ = intervals.triplets()
         seen[rows, cols] = True
         found = np.nonzero(~seen)
         return found[0].astype(np.int32), found[1].astype(np.int32)

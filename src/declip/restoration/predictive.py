@@ -186,6 +186,30 @@ class CensoredMixture:
             share = np.nan_to_num((at_low - wanted) / (at_low - at_high), nan=0.5, posinf=0.5)
         return low + np.clip(share, 0, 1) * (high - low)
 
+    def at_survival(self, log_survival: NDArray) -> NDArray[np.float64]:
+        """Return the values (times ``sign``) that the first component exceeds with probabilities.
+
+        That of a distribution with one component is its quantile, without a search.
+        """
+        end = self._standard(self._stretched(self.far))[0]
+        low = self._standard(self.limit)[0]
+        y = self.centre[0] + self.spread[0] * truncated.quantile(
+            low, np.maximum(low, end), log_survival
+        )
+        shrunk = np.exp(-np.broadcast_to(self.log_shrinkage, self.centre.shape)[0])
+        value = np.where(y > self.anchor, self.anchor + shrunk * (y - self.anchor), y)
+        return np.clip(value, self.limit, self.far)
+
+    def sample(self, rng: np.random.Generator) -> NDArray[np.float64]:
+        """Draw a value of each cell (times ``sign``), each by a component of its own."""
+        at = rng.choice(len(self.weight), len(self), p=self.weight / self.weight.sum())
+        shrinkage = np.broadcast_to(self.log_shrinkage, self.centre.shape)
+        centre, spread, log_c = (
+            part[at, np.arange(len(self))][None] for part in (self.centre, self.spread, shrinkage)
+        )
+        one = replace(self, weight=np.ones(1), centre=centre, spread=spread, log_shrinkage=log_c)
+        return one.at_survival(np.log1p(-rng.random(len(self))))
+
     def in_blocks(
         self, answer: Callable[[CensoredMixture], NDArray], most: int = 1 << 21
     ) -> NDArray:

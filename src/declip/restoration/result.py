@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
 
 from declip import persistence
 from declip.extras import MissingExtra
 from declip.intervals import Intervals
 from declip.reclip import ReclipResult
+from declip.restoration.imputation import Imputation
 from declip.restoration.model import RestorationModel
+from declip.restoration.output_kind import OutputKind
 from declip.restoration.page import page, verdict
 from declip.scaling import Scaling
-from declip.validation import check_cells
+from declip.validation import check_cells, check_memory
 
 __all__ = ["Restoration"]
 
@@ -116,6 +121,73 @@ class Restoration:
         """
         at = check_cells(rows, cols, self.intervals.shape)[:: -1 if self.transposed else 1]
         return self.scaling.back(np.asarray(self.estimator.predict(*at), np.float64), at[1])
+
+    def sample(self, n: int = 20, random_state: int | None = None) -> list[Any]:
+        """Return complete tables drawn from what is known: multiple imputations.
+
+        Exact cells keep their values. Clipped cells are drawn within their intervals and missing
+        ones where they may lie, by the methods that count, in the units of the table. For each
+        table the parameters of a method are drawn first (of a method without a posterior by a fit
+        to rows drawn with replacement), so that tables differ by as much as is unknown. Cells that
+        nothing determines stay at their limit or empty, as in ``table``, unless ``fill="all"`` was
+        asked for; those whose limit was kept for want of a gain are drawn.
+
+        Analyse each table and pool the results (`pooled_fit`, `pool`), or see `summary`.
+
+        Parameters
+        ----------
+        n : int, default=20
+            Number of tables.
+        random_state : int or None, default=None
+            Seed of what is drawn; None is that of the restoration.
+
+        Returns
+        -------
+        list
+            Tables of the kind and with the labels of the input.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import declip
+        >>> rng = np.random.default_rng(0)
+        >>> truth = rng.normal(size=(60, 1)) + 0.2 * rng.normal(size=(60, 5))
+        >>> r = declip.restore(np.minimum(truth, 1), ceiling=1, method="normal")
+        >>> tables = r.sample(5)
+        >>> bool(all(np.all(t[truth > 1] > 1) for t in tables))
+        True
+        """
+        size = float(np.prod(self.intervals.shape))
+        if not sparse.issparse(self.table):
+            check_memory((n, int(size)), np.float64, "sample", "iter_samples yields one at a time.")
+        return list(self.iter_samples(n, random_state))
+
+    def iter_samples(self, n: int = 20, random_state: int | None = None) -> Iterator[Any]:
+        """Yield the tables of `sample` one at a time, of which only one is then in memory.
+
+        Parameters
+        ----------
+        n : int, default=20
+            Number of tables.
+        random_state : int or None, default=None
+            Seed of what is drawn; None is that of the restoration.
+        """
+        cells = self.imputation
+        kind = OutputKind.of(self.table, self.intervals)
+        at = (cells.cols, cells.rows) if self.transposed else (cells.rows, cells.cols)
+        for values in cells.tables(n, random_state):
+            yield kind.numbers(*at, values)
+
+    @cached_property
+    def imputation(self) -> Imputation:
+        """All cells, and how those that are not exact are drawn."""
+        if self.model is None:
+            raise ValueError(
+                "This restoration was saved by declip 0.1.0, without the model that made it: "
+                "restore the table again to draw from it."
+            )
+        kind = OutputKind.of(self.table, self.intervals)
+        return Imputation.of(self.model, self.intervals, kind)
 
     @property
     def verdict(self) -> str:

@@ -193,6 +193,13 @@ class Posterior:
         x, scale = (np.array(part) for part in zip(*at, strict=True))
         return self.units.restore(x, cols), scale * self.units.scale[cols]
 
+    def component(
+        self, which: int, rows: NDArray[np.int32], cols: NDArray[np.int32]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return mean and standard deviation of cells by one of the samples."""
+        x, scale = self.samples[which].at(rows, cols)
+        return self.units.restore(x, cols), scale * self.units.scale[cols]
+
     def noise_scales(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return the mean noise scale of the rows, relative, and of the columns, in their units."""
         rows, cols = np.zeros(self.shape[0]), np.zeros(self.shape[1])

@@ -1,0 +1,184 @@
+"""Complete tables drawn from what a restoration knows: multiple imputation."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from declip.intervals import Intervals, face_value
+from declip.kernels import truncated_normals
+from declip.restoration.draws import CellLaws, PosteriorDraws, posterior_draws
+from declip.restoration.model import FittedMethod, RestorationModel
+from declip.restoration.output_kind import OutputKind
+from declip.restoration.predictive import CensoredMixture
+
+__all__ = ["Imputation"]
+
+_LARGEST_SEED = 2**31 - 1
+
+
+def check_draws(n: int) -> None:
+    """Refuse a number of tables that is none."""
+    if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 1:
+        raise ValueError(f"n must be a whole number of tables from 1 on; got {n!r}.")
+
+
+@dataclass(frozen=True, eq=False)
+class Imputation:
+    """The cells of a table, of which those that are not exact can be drawn.
+
+    For one table one draw of the parameters serves all cells, and the shrinkage beyond a limit is
+    drawn once for each column: means over a column vary as much as is unknown of them.
+
+    Attributes
+    ----------
+    model : RestorationModel
+        What is known.
+    intervals : Intervals
+        The table that the model was fitted to, in its own units.
+    rows, cols : ndarray of int
+        Where all cells are: exact ones, censored ones, missing ones that are filled.
+    """
+
+    model: RestorationModel
+    intervals: Intervals
+    rows: NDArray[np.int32]
+    cols: NDArray[np.int32]
+
+    @classmethod
+    def of(
+        cls, model: RestorationModel, intervals: Intervals, output_kind: OutputKind
+    ) -> Imputation:
+        """Look up the cells that the table of a restoration has."""
+        missing = output_kind.missing(intervals)
+        if model.settings.by_rows:
+            intervals, missing = intervals.T, missing[::-1]
+        seen = intervals.triplets()
+        rows, cols = (np.concatenate([seen[i], missing[i]]) for i in (0, 1))
+        return cls(model, intervals, rows, cols)
+
+    @cached_property
+    def is_drawn(self) -> NDArray[np.bool_]:
+        """Which cells are drawn; the others are exact, or nothing determines them."""
+        told = self.model.is_told(self.rows, self.cols)
+        told[: len(self.intervals)] |= self._ranged
+        told[: self.intervals.n_exact] = False
+        return told
+
+    @cached_property
+    def is_guess(self) -> NDArray[np.bool_]:
+        """Which cells are at their limit because nothing determines what lies beyond."""
+        guess = ~self.is_drawn
+        guess[: self.intervals.n_exact] = False
+        guess[len(self.intervals) :] = False
+        return guess
+
+    def tables(self, n: int, seed: int | None = None) -> Iterator[NDArray[np.float64]]:
+        """Yield the values of all cells, n times; the seed is that of the restoration if None.
+
+        The methods come up as often as they count, and their draws one after the other.
+        """
+        check_draws(n)
+        rng = np.random.default_rng(self.model.settings.random_state if seed is None else seed)
+        orders = [rng.permutation(len(draws)) for draws in self._posteriors]
+        start = rng.random()
+        for i in rng.permutation(n):
+            table = self._at_limits.copy()
+            picks = self._picked((i + start) / n)
+            for which, part in zip(picks, (self._censored, self._missing), strict=True):
+                draw = int(orders[which][i % len(orders[which])])
+                if len(part):
+                    table[part] = self._drawn(which, draw, part, rng)
+            yield table
+
+    def _picked(self, u: float) -> tuple[int, int]:
+        """Return the methods of the cells beyond limits and of missing ones: the same if it can."""
+        methods = self.model.methods
+        shares = np.cumsum([[m.weight, m.fill_weight] for m in methods], axis=0)
+        beyond, missing = (
+            int(np.searchsorted(line, u * line[-1], side="right")) for line in shares.T
+        )
+        return min(beyond, len(methods) - 1), min(missing, len(methods) - 1)
+
+    def _drawn(
+        self, which: int, draw: int, part: NDArray[np.intp], rng: np.random.Generator
+    ) -> NDArray[np.float64]:
+        """Draw some cells, all censored or all missing, in the units of the table."""
+        rows, cols = self.rows[part], self.cols[part]
+        laws = self._posteriors[which].at(draw, rows, cols)
+        if part[0] < len(self.intervals):
+            z = self._beyond(self.model.methods[which], laws, part, rng)
+        else:
+            z = self._unseen(laws, cols, rng)
+        values = self.model.table.scaling.back(z, cols)
+        return np.clip(self.model.settings.bounds.clip(values, cols), *self._ends[:, part])
+
+    def _beyond(
+        self, method: FittedMethod, laws: CellLaws, part: NDArray, rng: np.random.Generator
+    ) -> NDArray[np.float64]:
+        """Draw cells within their intervals, with a shrinkage for each side and column."""
+        cols, at = self.cols[part], part - self.intervals.n_exact
+        side, reach = self.model.table.cells.by_row, self.model.table.reach[:, cols]
+        components = laws.centre[None], laws.spread[None]
+        law = CensoredMixture.of(side.lower[at], side.upper[at], reach, *components)
+        if laws.value is None:
+            log_survival = np.log1p(-rng.random(len(part)))
+        else:
+            log_survival = np.minimum(law.log_survival(law.sign * laws.value), 0.0)
+        shrinkage, group = method.shrinkage, method.group(law.sign, cols)
+        log_c = shrinkage.mean + shrinkage.sd * rng.standard_normal(len(shrinkage.sd))
+        law = law.shrunk(log_c[group]).within(*self.model.bounds_at(cols))
+        return law.sign * law.at_survival(log_survival)
+
+    def _unseen(
+        self, laws: CellLaws, cols: NDArray, rng: np.random.Generator
+    ) -> NDArray[np.float64]:
+        """Draw missing cells between the bounds of their columns."""
+        low, high = self.model.bounds_at(cols)
+        key = int(rng.integers(_LARGEST_SEED)), 0
+        fresh = truncated_normals(laws.centre, laws.spread, low, high, key)
+        if laws.value is None:
+            return fresh
+        return np.where((laws.value >= low) & (laws.value <= high), laws.value, fresh)
+
+    @cached_property
+    def _posteriors(self) -> list[PosteriorDraws]:
+        cells, seed = self.model.table.cells, self.model.settings.random_state
+        return [posterior_draws(m.estimator, cells, seed) for m in self.model.methods]
+
+    @cached_property
+    def _ranged(self) -> NDArray[np.bool_]:
+        _, _, lower, upper = self.intervals.triplets()
+        return np.isfinite(lower) & np.isfinite(upper)
+
+    @cached_property
+    def _censored(self) -> NDArray[np.intp]:
+        drawn = np.flatnonzero(self.is_drawn)
+        return drawn[drawn < len(self.intervals)]
+
+    @cached_property
+    def _missing(self) -> NDArray[np.intp]:
+        drawn = np.flatnonzero(self.is_drawn)
+        return drawn[drawn >= len(self.intervals)]
+
+    @cached_property
+    def _ends(self) -> NDArray[np.float64]:
+        """What each cell is known to lie between, rounding counted."""
+        _, cols, lower, upper = self.intervals.triplets()
+        ends = np.full((2, len(self.rows)), np.inf)
+        ends[0] = -np.inf
+        bounds = lower.astype(np.float64), upper.astype(np.float64)
+        ends[:, : len(cols)] = self.model.table.steps.inside(*bounds, cols)
+        return ends
+
+    @cached_property
+    def _at_limits(self) -> NDArray[np.float64]:
+        """Every cell as it was reported, NaN if it was not."""
+        _, _, lower, upper = self.intervals.triplets()
+        table = np.full(len(self.rows), np.nan)
+        table[: len(lower)] = face_value(lower, upper)
+        return table
