@@ -13,6 +13,7 @@ _TYPED = re.compile(r"^(\s*[\w., ]+ : )(.*)$")
 # The order of the page; a module that is not named here comes last.
 ORDER = [
     "declip.restoration",
+    "declip.inference",
     "declip.reclip",
     "declip.diagnostics",
     "declip.detect",
@@ -21,7 +22,6 @@ ORDER = [
     "declip.intervals",
     "declip.io",
     "declip.report",
-    "declip.pooling",
     "declip.environment",
 ]
 TITLES = {
@@ -34,7 +34,7 @@ TITLES = {
     "declip.intervals": "Cells as intervals",
     "declip.io": "Files",
     "declip.report": "Reports",
-    "declip.pooling": "Pool",
+    "declip.inference": "Conclude",
     "declip.environment": "Report a fault",
 }
 # Modules whose names are used with the module's name before them.

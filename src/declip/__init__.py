@@ -13,11 +13,11 @@ if TYPE_CHECKING:
     from declip.diagnostics import Diagnosis, diagnose
     from declip.environment import show_versions
     from declip.estimators import BayesCMC, DTrCMC, ExactCMC, FroCMC, TrCMC, trace_path
+    from declip.inference import Pooled, PooledFit, Summary, pool, pooled_fit
     from declip.intervals import Intervals
     from declip.io import TableFile, read_limits, read_table, write_table
     from declip.model_selection import EntryKFold, EntrySearchCV, EntryShuffleSplit
     from declip.persistence import ModelFileError, load
-    from declip.pooling import Pooled, pool
     from declip.reclip import ReclipResult, reclip_test
     from declip.restoration import Restoration, restore
 
@@ -34,8 +34,10 @@ __all__ = [
     "Intervals",
     "ModelFileError",
     "Pooled",
+    "PooledFit",
     "ReclipResult",
     "Restoration",
+    "Summary",
     "TableFile",
     "TrCMC",
     "__version__",
@@ -43,6 +45,7 @@ __all__ = [
     "diagnose",
     "load",
     "pool",
+    "pooled_fit",
     "prepare_blocks",
     "read_limits",
     "read_table",
@@ -68,15 +71,18 @@ _HOMES = {
     "FroCMC": "declip.estimators",
     "Intervals": "declip.intervals",
     "ModelFileError": "declip.persistence",
-    "Pooled": "declip.pooling",
+    "Pooled": "declip.inference",
+    "PooledFit": "declip.inference",
     "ReclipResult": "declip.reclip",
     "Restoration": "declip.restoration",
+    "Summary": "declip.inference",
     "TableFile": "declip.io",
     "TrCMC": "declip.estimators",
     "detect_limits": "declip.detect",
     "diagnose": "declip.diagnostics",
     "load": "declip.persistence",
-    "pool": "declip.pooling",
+    "pool": "declip.inference",
+    "pooled_fit": "declip.inference",
     "prepare_blocks": "declip.blocks",
     "read_limits": "declip.io",
     "read_table": "declip.io",

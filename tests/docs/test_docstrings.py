@@ -13,6 +13,7 @@ NOT_ASKED = {"SA01", "ES01"}
 ONLY_GIVEN = {
     *("BlockTable", "ModelFileError"),
     *("Restoration", "ReclipResult", "Diagnosis", "TableFile", "Pooled", "Intervals"),
+    *("PooledFit", "Summary"),
     *("Assay", "BlockTable", "ClippedLowRank", "Ratings", "ModelFileError", "TableFileError"),
     *("Problem", "ReadingPlan", "Remedy"),
 }

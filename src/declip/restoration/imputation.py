@@ -15,10 +15,14 @@ from declip.restoration.draws import CellLaws, PosteriorDraws, posterior_draws
 from declip.restoration.model import FittedMethod, RestorationModel
 from declip.restoration.output_kind import OutputKind
 from declip.restoration.predictive import CensoredMixture
+from declip.restoration.shrinkage import TailShrinkage
 
 __all__ = ["Imputation"]
 
 _LARGEST_SEED = 2**31 - 1
+_WIDE_PRIOR = 0.7  # standard deviation of log c before hidden cells are seen, for single cells
+_PRIOR = 0.15  # the same for whole columns
+_COUNTS = 0.5  # how much what hidden cells say counts for a whole column
 
 
 def check_draws(n: int) -> None:
@@ -83,7 +87,7 @@ class Imputation:
         The methods come up as often as they count, and their draws one after the other.
         """
         check_draws(n)
-        rng = np.random.default_rng(self.model.settings.random_state if seed is None else seed)
+        rng = np.random.default_rng(self.seed(seed))
         orders = [rng.permutation(len(draws)) for draws in self._posteriors]
         start = rng.random()
         for i in rng.permutation(n):
@@ -94,6 +98,10 @@ class Imputation:
                 if len(part):
                     table[part] = self._drawn(which, draw, part, rng)
             yield table
+
+    def seed(self, given: int | None) -> int:
+        """Return a seed that was given, or that of the restoration."""
+        return self.model.settings.random_state if given is None else given
 
     def _picked(self, u: float) -> tuple[int, int]:
         """Return the methods of the cells beyond limits and of missing ones: the same if it can."""
@@ -129,9 +137,8 @@ class Imputation:
             log_survival = np.log1p(-rng.random(len(part)))
         else:
             log_survival = np.minimum(law.log_survival(law.sign * laws.value), 0.0)
-        shrinkage, group = method.shrinkage, method.group(law.sign, cols)
-        log_c = shrinkage.mean + shrinkage.sd * rng.standard_normal(len(shrinkage.sd))
-        law = law.shrunk(log_c[group]).within(*self.model.bounds_at(cols))
+        log_c = _drawn_shrinkage(method.shrinkage, rng)[method.group(law.sign, cols)]
+        law = law.shrunk(log_c).within(*self.model.bounds_at(cols))
         return law.sign * law.at_survival(log_survival)
 
     def _unseen(
@@ -182,3 +189,16 @@ class Imputation:
         table = np.full(len(self.rows), np.nan)
         table[: len(lower)] = face_value(lower, upper)
         return table
+
+
+def _drawn_shrinkage(found: TailShrinkage, rng: np.random.Generator) -> NDArray[np.float64]:
+    """Draw log c of each side and column.
+
+    What hidden cells say of it is told by their likelihood, which is what the posterior says more
+    than its prior. It counts for less here than for single cells, since it also has the error of
+    the fit that the cells were hidden from, which a whole column shares.
+    """
+    precision = _COUNTS * np.maximum(found.sd**-2 - _WIDE_PRIOR**-2, 0.0)
+    told = _COUNTS * found.mean * found.sd**-2
+    total = precision + _PRIOR**-2
+    return told / total + rng.standard_normal(len(told)) / np.sqrt(total)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -13,9 +13,13 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
 from declip import persistence
+from declip.containers import opened
 from declip.extras import MissingExtra
+from declip.inference.statistics import DEFAULT
+from declip.inference.summary import Summary
 from declip.intervals import Intervals
 from declip.reclip import ReclipResult
+from declip.restoration.conclusions import summary_of
 from declip.restoration.imputation import Imputation
 from declip.restoration.model import RestorationModel
 from declip.restoration.output_kind import OutputKind
@@ -158,7 +162,7 @@ class Restoration:
         True
         """
         size = float(np.prod(self.intervals.shape))
-        if not sparse.issparse(self.table):
+        if not sparse.issparse(self.lower):
             check_memory((n, int(size)), np.float64, "sample", "iter_samples yields one at a time.")
         return list(self.iter_samples(n, random_state))
 
@@ -173,10 +177,69 @@ class Restoration:
             Seed of what is drawn; None is that of the restoration.
         """
         cells = self.imputation
-        kind = OutputKind.of(self.table, self.intervals)
+        kind = self._output_kind
         at = (cells.cols, cells.rows) if self.transposed else (cells.rows, cells.cols)
         for values in cells.tables(n, random_state):
             yield kind.numbers(*at, values)
+
+    def summary(
+        self,
+        statistics: Sequence[str] = DEFAULT,
+        by: Any = None,
+        criterion: Any = None,
+        confidence: float = 0.95,
+        *,
+        n: int = 50,
+        random_state: int | None = None,
+    ) -> Summary:
+        """Return statistics of each column with intervals that count what was censored.
+
+        They are pooled over imputations (see `sample`) by Rubin's rules, on the scale of logarithms
+        for columns that were restored in logarithms. Beside them stand Kaplan-Meier, robust
+        regression on order statistics, maximum likelihood and half the limit. Memory does not grow
+        with the number of imputations.
+
+        Parameters
+        ----------
+        statistics : sequence of str
+            "mean", "geometric_mean", "sd", "median" and percentiles such as "p90".
+        by : str or array-like, optional
+            A column of the table whose values are groups of rows, or a label for each row.
+        criterion : float, sequence or mapping, optional
+            Adds the share of values above it: one for all columns, one for each, or a mapping from
+            column to number, in the units of the columns.
+        confidence : float, default=0.95
+            Of the intervals.
+        n : int, default=50
+            Imputations.
+        random_state : int or None, default=None
+            Seed of what is drawn; None is that of the restoration.
+
+        Returns
+        -------
+        Summary
+            With a ``table`` of the kind of the input, and ``plot()``.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import declip
+        >>> rng = np.random.default_rng(0)
+        >>> truth = np.exp(rng.normal(size=(80, 1)) + 0.5 * rng.normal(size=(80, 4)))
+        >>> r = declip.restore(np.maximum(truth, 0.5), floor=0.5, log=True, method="normal")
+        >>> found = r.summary(["geometric_mean"], criterion=3)
+        >>> sorted(set(found.table["statistic"]))
+        ['geometric_mean', 'share_above']
+        """
+        return summary_of(
+            self,
+            statistics,
+            by=by,
+            criterion=criterion,
+            confidence=confidence,
+            n=n,
+            random_state=random_state,
+        )
 
     @cached_property
     def imputation(self) -> Imputation:
@@ -186,8 +249,12 @@ class Restoration:
                 "This restoration was saved by declip 0.1.0, without the model that made it: "
                 "restore the table again to draw from it."
             )
-        kind = OutputKind.of(self.table, self.intervals)
-        return Imputation.of(self.model, self.intervals, kind)
+        return Imputation.of(self.model, self.intervals, self._output_kind)
+
+    @property
+    def _output_kind(self) -> OutputKind:
+        """The kind of the input, which the bands have too."""
+        return OutputKind.of(opened(self.lower), self.intervals)
 
     @property
     def verdict(self) -> str:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import special
 
-__all__ = ["Pooled", "pool"]
+__all__ = ["Pooled", "RubinSums", "pool"]
 
 
 class Pooled(NamedTuple):
@@ -82,18 +82,48 @@ def pool(results: Iterable[tuple[ArrayLike, ArrayLike]], complete_df: float = np
     True
     """
     pairs = [tuple(np.asarray(part, np.float64) for part in pair) for pair in results]
-    m = len(pairs)
-    if m < 2:
-        raise ValueError(f"pool needs the results of at least 2 tables; got {m}.")
+    if len(pairs) < 2:
+        raise ValueError(f"pool needs the results of at least 2 tables; got {len(pairs)}.")
     if len({part.shape for pair in pairs for part in pair}) > 1:
         raise ValueError("All estimates and standard errors must have the same shape.")
-    estimates, errors = (np.stack(part) for part in zip(*pairs, strict=True))
-    if not (np.all(np.isfinite(errors)) and np.all(errors >= 0)):
-        raise ValueError("Standard errors must be finite and not negative.")
-    within, between = (errors**2).mean(axis=0), (1 + 1 / m) * estimates.var(axis=0, ddof=1)
-    total = within + between
-    share = np.divide(between, total, out=np.zeros_like(total), where=total > 0)
-    left = (1 - 2 / (complete_df + 3)) * complete_df * (1 - share)  # df of the observed part
-    with np.errstate(divide="ignore"):
-        df = 1 / (share**2 / (m - 1) + 1 / left)
-    return Pooled(estimates.mean(axis=0), np.sqrt(total), df, share)
+    sums = RubinSums()
+    for estimate, error in pairs:
+        if not (np.all(np.isfinite(error)) and np.all(error >= 0)):
+            raise ValueError("Standard errors must be finite and not negative.")
+        sums.add(estimate, error**2)
+    return sums.pooled(complete_df)
+
+
+class RubinSums:
+    """The results of an analysis table by table, of which only sums are kept.
+
+    Attributes
+    ----------
+    m : int
+        Tables so far.
+    """
+
+    def __init__(self) -> None:
+        self.m = 0
+        self._mean: NDArray | float = 0.0
+        self._squares: NDArray | float = 0.0
+        self._within: NDArray | float = 0.0
+
+    def add(self, estimate: NDArray, variance: NDArray) -> None:
+        """Add the estimates of a table and their variances."""
+        self.m += 1
+        step = estimate - self._mean
+        self._mean = self._mean + step / self.m
+        self._squares = self._squares + step * (estimate - self._mean)
+        self._within = self._within + (variance - self._within) / self.m
+
+    def pooled(self, complete_df: NDArray | float = np.inf) -> Pooled:
+        """Return the pooled result, by Rubin's rules with the degrees of Barnard and Rubin."""
+        within = np.asarray(self._within)
+        between = (1 + 1 / self.m) * np.asarray(self._squares) / (self.m - 1)
+        total = within + between
+        share = np.divide(between, total, out=np.zeros_like(total), where=total > 0)
+        left = (1 - 2 / (complete_df + 3)) * complete_df * (1 - share)  # df of the observed part
+        with np.errstate(divide="ignore"):
+            df = 1 / (share**2 / (self.m - 1) + 1 / left)
+        return Pooled(np.asarray(self._mean), np.sqrt(total), df, share)

@@ -1,0 +1,149 @@
+"""Statistics of complete values, each with its variance on the scale on which it is pooled."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import special
+
+from declip.inference.pooling import Pooled
+from declip.inference.univariate import Distribution
+
+__all__ = ["DEFAULT", "SHARE_ABOVE", "Statistic", "statistics_of"]
+
+DEFAULT = ("mean", "geometric_mean", "sd", "median", "p95")
+SHARE_ABOVE = "share_above"
+_PERCENTILE = re.compile(r"p(\d{1,2}(?:\.\d+)?)")
+_UPPER = 1.5  # times the variance above the median: more is due to values that hardly count
+_WOODRUFF = 1.0  # standard errors of the share from which that of a quantile is read off
+
+
+@dataclass(frozen=True)
+class Statistic:
+    """A number that sums up the values of a column.
+
+    Attributes
+    ----------
+    name : str
+        "mean", "geometric_mean", "sd", "median", a percentile as "p95", or "share_above".
+    log : bool
+        Whether the column is one of concentrations, restored in logarithms.
+    criterion : float
+        What the share lies above.
+    """
+
+    name: str
+    log: bool = False
+    criterion: float = np.nan
+
+    @property
+    def share(self) -> float:
+        """Where a quantile lies."""
+        found = _PERCENTILE.fullmatch(self.name)
+        return 0.5 if found is None else float(found[1]) / 100
+
+    @property
+    def in_logs(self) -> bool:
+        """Whether it is pooled on the scale of logarithms."""
+        if self.name in ("geometric_mean", "sd"):
+            return True
+        return self.log and self.name != SHARE_ABOVE
+
+    def of(self, x: NDArray) -> tuple[float, float]:
+        """Return the estimate from sorted values and its variance, on the scale of pooling."""
+        n = len(x)
+        if self.name == SHARE_ABOVE:
+            share = float(np.mean(x > self.criterion))
+            return share, share * (1 - share) / n
+        if self.in_logs and not (x[0] > 0 or self.name == "sd"):
+            return np.nan, np.nan
+        if self.name == "mean":
+            return _log_mean(x) if self.log else (float(x.mean()), float(x.var(ddof=1)) / n)
+        if self.name == "geometric_mean":
+            logs = np.log(x)
+            return float(logs.mean()), float(logs.var(ddof=1)) / n
+        if self.name == "sd":
+            return _log_sd(x)
+        return _quantile(np.log(x) if self.in_logs else x, self.share)
+
+    def exact(self, law: Distribution) -> float:
+        """Return it for an estimated distribution."""
+        if self.name == SHARE_ABOVE:
+            return law.above(self.criterion)
+        if self.name in ("mean", "geometric_mean", "sd"):
+            return float(getattr(law, self.name)())
+        return law.quantile(self.share)
+
+    def interval(
+        self, pooled: Pooled, n: NDArray, confidence: float
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+        """Return estimate, lower and upper end, in the units of the column."""
+        if self.name == SHARE_ABOVE:
+            return pooled.estimate, *_wilson(pooled, n, confidence)
+        found = pooled.estimate, *pooled.interval(confidence)
+        if not self.in_logs:
+            return found
+        estimate, low, high = (np.exp(part) for part in found)
+        return estimate, low, high
+
+
+def statistics_of(names: Sequence[str]) -> list[str]:
+    """Return the names of statistics, checked."""
+    if isinstance(names, str):
+        names = [names]
+    for name in names:
+        known = name in ("mean", "geometric_mean", "sd", "median")
+        if not known and not (isinstance(name, str) and _PERCENTILE.fullmatch(name)):
+            raise ValueError(
+                f"There is no statistic {name!r}: choose among 'mean', 'geometric_mean', 'sd', "
+                "'median' and percentiles such as 'p90'; a criterion adds the share above it."
+            )
+    return list(dict.fromkeys(names))
+
+
+def _log_mean(x: NDArray) -> tuple[float, float]:
+    """Return the logarithm of the mean and its variance, as that of lognormal values.
+
+    The values' own standard deviation is small when their mean is: it would give intervals that
+    are too short. Low values, which a floor may hide, do not count for more than high ones.
+    """
+    logs = np.log(x)
+    above = logs[len(x) // 2 :]  # in order: the upper half
+    variance = min(logs.var(ddof=1), _UPPER * np.mean((above - np.median(logs)) ** 2))
+    return float(np.log(x.mean())), float(np.expm1(variance)) / len(x)
+
+
+def _log_sd(x: NDArray) -> tuple[float, float]:
+    """Return the logarithm of the standard deviation, and its variance by the fourth moment."""
+    n, d = len(x), x - x.mean()
+    variance = float(d @ d) / (n - 1)
+    if not variance > 0:
+        return np.nan, np.nan
+    kurtosis = float(np.mean(d**4)) / variance**2
+    return 0.5 * np.log(variance), max(kurtosis - (n - 3) / (n - 1), 0.0) / (4 * n)
+
+
+def _quantile(x: NDArray, share: float) -> tuple[float, float]:
+    """Return a quantile of sorted values and its variance (Woodruff 1952).
+
+    The standard error is half of how far quantiles lie apart at a standard error of the share.
+    """
+    n = len(x)
+    step = _WOODRUFF * np.sqrt(share * (1 - share) / n)
+    # never closer to an end than half a value: there the sample says nothing of the quantile
+    ends = np.clip([share - step, share + step], 0.5 / n, 1 - 0.5 / n)
+    low, middle, high = np.quantile(x, [ends[0], share, ends[1]])
+    return float(middle), float((high - low) / (2 * _WOODRUFF)) ** 2
+
+
+def _wilson(pooled: Pooled, n: NDArray, confidence: float) -> tuple[NDArray, NDArray]:
+    """Return Wilson's interval of a pooled share (Lott and Reiter 2020)."""
+    within = np.maximum(1 - pooled.missing_information, 1e-3)
+    spread = special.stdtrit(pooled.df, 0.5 + 0.5 * confidence) ** 2 / (n * within)
+    middle = pooled.estimate + 0.5 * spread
+    reach = np.sqrt(spread * (pooled.estimate * (1 - pooled.estimate) + 0.25 * spread))
+    return (middle - reach) / (1 + spread), (middle + reach) / (1 + spread)
