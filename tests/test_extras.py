@@ -10,7 +10,7 @@ import pytest
 
 PYPROJECT = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text())
 OPTIONAL = (
-    *("polars", "python_calamine", "xlsxwriter", "jinja2", "matplotlib", "rich", "typer"),
+    *("polars", "python_calamine", "xlsxwriter", "jinja2", "matplotlib", "rich"),
     *("starlette", "uvicorn", "dask", "distributed", "pooch", "pandas", "pyarrow"),
 )
 BLOCKED = f"import sys; sys.modules.update(dict.fromkeys({OPTIONAL}))\n"
@@ -54,7 +54,11 @@ print(r)
         ("import declip.report", "polars", "report"),
         ("import declip.app", "starlette", "app"),
         ("import declip.dask; declip.dask.FroCMC", "dask", "dask"),
-        ("import sys; sys.exit(__import__('declip.__main__').__main__.main())", "typer", "cli"),
+        (
+            "import sys; from declip.cli import main; main(['check', 'a.csv'])",
+            "polars",
+            "files",
+        ),
     ],
 )
 def test_a_missing_extra_is_named(code, package, extra):

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from typer.main import get_command
-
 from declip.cli.commands import app
 
 HEAD = """\
@@ -19,13 +17,12 @@ appear whole or not at all, and replace nothing unless `--overwrite` is given.
 
 
 def page() -> str:
-    command: Any = get_command(app)
-    return "\n".join([HEAD, *(_command(name, c) for name, c in command.commands.items())])
+    return "\n".join([HEAD, *(_command(name, c) for name, c in app.commands.items())])
 
 
 def _command(name: str, command: Any) -> str:
-    shown = [p for p in command.params if p.name != "help"]
-    arguments = [p.name.upper() for p in shown if p.param_type_name == "argument"]
+    shown = command.options
+    arguments = [p.shown for p in shown if p.positional]
     lines = [
         f"## declip {name}\n",
         " ".join((command.help or "").split()) + "\n",
@@ -39,7 +36,7 @@ def _command(name: str, command: Any) -> str:
 def _panels(params: list[Any]) -> dict[str, list[Any]]:
     panels: dict[str, list[Any]] = {}
     for param in params:
-        panel = getattr(param, "rich_help_panel", None) or "Arguments and options"
+        panel = param.panel or "Arguments and options"
         panels.setdefault(panel, []).append(param)
     return panels
 
@@ -49,15 +46,17 @@ def _line(param: Any) -> str:
 
 
 def _spellings(param: Any) -> Iterator[str]:
-    if param.param_type_name == "argument":
-        yield f"`{param.name.upper()}`"
+    if param.positional:
+        yield f"`{param.shown}`"
         return
-    for name in [*param.opts, *param.secondary_opts]:
+    for name in param.names:
         yield f"`{name}`"
+    if param.choices:
+        yield " \\| ".join(f"`{word}`" for word in param.choices)
 
 
 def _default(param: Any) -> str:
-    default = param.default
+    default = param.field.default
     plain = default is not None and not isinstance(default, bool) and str(default)
     return f" Default: `{default}`." if plain else ""
 

@@ -2,82 +2,161 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
     from declip.intervals import Intervals
-    from declip.io import TableFile
+    from declip.io import Remedy, TableFile
     from declip.restoration import Restoration
 
-__all__ = ["Reading", "Restoring", "UsageError", "option"]
+__all__ = ["Reading", "Restoring", "UsageError", "as_option", "in_own_words", "option"]
 
-_FORM = "How the file is read (found by itself unless given)"
-_LIMITS = "Limits"
+_COLUMNS = "Which column is what (found by name and content unless given)"
+_FORM = "The form of the file (found unless given)"
+_LIMITS = "Limits that the file does not tell"
+_METHOD = "How it is restored"
 
 
 class UsageError(ValueError):
     """An option that cannot mean anything."""
 
 
-def option(help_: str, default: Any = None, names: tuple[str, ...] = (), panel: str = "") -> Any:
-    """Return a field with what the command shows of it."""
-    return field(default=default, metadata={"help": help_, "names": names, "panel": panel})
+def option(
+    help_: str, default: Any = None, names: tuple[str, ...] = (), panel: str = "", shown: str = ""
+) -> Any:
+    """Return a field with what the command shows of it; ``shown`` stands for its value."""
+    told = {"help": help_, "names": names, "panel": panel, "shown": shown}
+    return field(default=default, metadata=told)
 
 
-def _form(help_: str, *names: str) -> Any:
-    return option(help_, names=names, panel=_FORM)
+def _form(help_: str, *names: str, shown: str = "") -> Any:
+    return option(help_, names=names, panel=_FORM, shown=shown)
+
+
+def _column(help_: str, shown: str = "NAME[,NAME]") -> Any:
+    return option(help_, panel=_COLUMNS, shown=shown)
+
+
+def _method(help_: str, default: Any = None, *names: str, shown: str = "") -> Any:
+    return option(help_, default, names, _METHOD, shown)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Reading:
     """How a file is read, and the limits of its cells."""
 
-    ceiling: list[str] | None = option(
-        "A number for the table, or COLUMN=NUMBER; may be repeated.", panel=_LIMITS
+    format: Literal["wqp", "olink"] | None = _column(
+        "An export whose columns are known: Water Quality Portal, Olink."
     )
-    floor: list[str] | None = option("The same for the lower end.", panel=_LIMITS)
-    limits: Path | None = option("File with the columns: name, floor, ceiling.", panel=_LIMITS)
-    layout: str | None = _form("wide (a line a row) or long (a line a cell).")
-    rows: str | None = _form("Header of the row labels.")
-    columns: str | None = _form("Header of the column labels of a long table.")
-    values: str | None = _form("Header of the values of a long table.")
-    ignore: list[str] | None = _form("Header of a column that is no part of it; may be repeated.")
-    missing: list[str] | None = _form("A further word for missing, as -999; may be repeated.")
-    separator: str | None = _form("Between fields; \\t for a tab.")
-    decimal: str | None = _form("Sign before the fraction: . or ,")
-    encoding: str | None = _form("Such as utf-8 or cp1252.")
-    sheet: str | None = _form("Of an Excel file.")
-    header: bool | None = _form("Whether the first line holds names.", "--header/--no-header")
+    rows: list[str] | None = _column("Columns that together name a row.")
+    columns: list[str] | None = _column("Columns of a long table that together name a column.")
+    values: list[str] | None = _column(
+        "Column of the values of a long table; columns or patterns ('Intensity *') of a wide one."
+    )
+    limit: list[str] | None = _column(
+        "Column with the limit of each cell; in a wide table VALUES=LIMITS.", "NAME"
+    )
+    qualifier: list[str] | None = _column(
+        "Column that marks cells beyond a limit (<, U, TRUE, Not Detected, ...); in a wide table "
+        "VALUES=MARKS.",
+        "NAME",
+    )
+    unit: list[str] | None = _column("Column of units of a long table, and of those of limits.")
+    ignore: list[str] | None = _column("Columns that are no part of the table.")
+    side: Literal["below", "above"] | None = _column(
+        "Side of the limit of a marked cell, where the mark does not say."
+    )
+    below_limit: Literal["value", "censored"] | None = _column(
+        "How a value below its limit counts that nothing marks."
+    )
+    replicates: Literal["mean", "separate"] | None = _column(
+        "What becomes of cells that a long table gives several times."
+    )
+    ceiling: list[str] | None = option(
+        "A number for the table, or COLUMN=NUMBER; may be repeated.", panel=_LIMITS, shown="NUMBER"
+    )
+    floor: list[str] | None = option("The same for the lower end.", panel=_LIMITS, shown="NUMBER")
+    limits: Path | None = option(
+        "File with the columns: name, floor, ceiling.", panel=_LIMITS, shown="FILE"
+    )
+    layout: Literal["wide", "long"] | None = _form("A line a row of the table, or a line a cell.")
+    missing: list[str] | None = _form("A further word for missing, as -999.", shown="WORD")
+    mark: list[str] | None = _form(
+        "What a further word or mark means: below, above, exact or missing.", shown="WORD=MEANING"
+    )
+    skip: list[str] | None = _form("Lines that are no part of the table: 1-3,5.", shown="LINES")
+    header: bool | None = _form("Whether the first line holds names.", "--header", "--no-header")
+    separator: str | None = _form("Between fields; \\t for a tab.", shown="SIGN")
+    decimal: Literal[".", ","] | None = _form("Sign before the fraction.")
+    thousands: str | None = _form("Sign between thousands.", shown="SIGN")
+    encoding: str | None = _form("Such as utf-8 or cp1252.", shown="NAME")
+    sheet: str | None = _form("Of an Excel file.", shown="NAME")
 
     def read(self, file: Path) -> TableFile:
         """Read a file as these options say."""
         from declip.io import read_table
 
-        said = {name: value for name, value in vars(self).items() if value is not None}
+        return read_table(file, **self.arguments())
+
+    def spelled(self) -> Iterator[str]:
+        """Yield the words by which these options are given to the command."""
+        for name, value in vars(self).items():
+            option_ = "--" + name.replace("_", "-")
+            if isinstance(value, bool):
+                yield option_ if value else option_.replace("--", "--no-", 1)
+            elif value is not None:
+                for text in value if isinstance(value, list) else [value]:
+                    yield from (option_, str(text))
+
+    def arguments(self) -> dict[str, Any]:
+        """Return the arguments of `read_table`."""
+        said = {name: value for name, value in vars(self).items() if value not in (None, [])}
         for side in {"ceiling", "floor"} & said.keys():
             said[side] = _limit(said[side], side)
+        for name in {"limit", "qualifier"} & said.keys():
+            said[name] = dict(_pair(text) for text in said[name])
+        if self.mark:
+            said["marks"] = _meanings(said.pop("mark"))
+        if self.skip:
+            said["skip"] = [line for text in self.skip for line in _lines(text)]
         if self.separator == "\\t":
             said["separator"] = "\t"
-        return read_table(file, **said)
+        return said
 
 
 @dataclass(frozen=True, kw_only=True)
 class Restoring:
     """How a table is restored."""
 
-    log: bool = option("Work on logarithms (concentrations).", False, ("--log",))
-    method: str = option("auto weighs several by the table itself.", "auto")
-    rank: int | None = option("Number of factors.")
-    alpha: float | None = option("Strength of the penalty.")
-    rounding: str = option("auto takes values on a coarse grid as rounded; none does not.", "auto")
-    fill: str = option("determined leaves what nothing determines; all guesses it.", "determined")
-    coverage: float = option("Share of the truths that the bands are to hold.", 0.9)
-    effort: str = option("quick, normal or thorough: how much work is done.", "normal")
-    time_limit: float | None = option("Seconds after which no more methods are tried.")
-    seed: int = option("Of what is random: the same seed, the same answer.", 0)
+    log: list[str] | bool = _method(
+        "Work on logarithms (concentrations); of some columns: --log iron,zinc.",
+        False,
+        "--log",
+        shown="NAME[,NAME]",
+    )
+    between: str | None = _method(
+        "What the truth cannot pass, as 0, or 0,100; COLUMN=0,100 for one column.",
+        shown="LOW,HIGH",
+    )
+    coverage: float = _method("Share of the truths that the bands are to hold.", 0.9)
+    effort: Literal["quick", "normal", "thorough"] = _method("How much work is done.", "normal")
+    time_limit: float | None = _method(
+        "Seconds after which no more methods are tried.", shown="SECONDS"
+    )
+    seed: int = _method("Of what is random: the same seed, the same answer.", 0)
+    rounding: Literal["auto", "none"] = _method(
+        "auto takes values on a coarse grid as rounded.", "auto"
+    )
+    guess: bool = _method("Also guess what the data do not determine.", False, "--guess")
+    method: Literal[
+        "auto", "bayes", "normal", "column", "tobit", "tobit+bias", "hinge", "hinge+bias", "trace"
+    ] = _method("auto weighs several by the table itself.", "auto")
+    rank: int | None = _method("Number of factors.")
+    alpha: float | None = _method("Strength of the penalty.")
 
     @classmethod
     def of(cls, given: Mapping[str, Any]) -> Restoring:
@@ -95,9 +174,42 @@ class Restoring:
         """Restore a table as these options say, on all processors."""
         import declip
 
-        named = {"rank": "n_components", "seed": "random_state"}
-        said = {named.get(name, name): value for name, value in vars(self).items()}
+        said = {_OTHER_NAMES.get(name, name): value for name, value in vars(self).items()}
+        said["fill"] = "all" if said.pop("fill") else "determined"
+        said["between"] = None if self.between is None else _between(self.between)
+        if isinstance(self.log, list):
+            said["log"] = [name for text in self.log for name in text.split(",")]
         return declip.restore(cells, **said, n_jobs=-1, progress=progress)
+
+
+# Arguments of Python whose options have another name.
+_OTHER_NAMES = {"rank": "n_components", "seed": "random_state", "guess": "fill", "mark": "marks"}
+
+
+def as_option(remedy: Remedy) -> str:
+    """Return a remedy as the command takes it."""
+    named = {python: own for own, python in _OTHER_NAMES.items()}
+    name = "--" + named.get(remedy.option, remedy.option).replace("_", "-")
+    if remedy.value == "...":
+        return name
+    plain = re.fullmatch(r"[\w.,=/+-]+", remedy.value)
+    return f"{name} {remedy.value if plain else repr(remedy.value)}"
+
+
+def in_own_words(message: str) -> str:
+    """Return what Python says with options of the command in place of its arguments."""
+    named = {
+        _OTHER_NAMES.get(f.name, f.name): f.name for f in (*fields(Reading), *fields(Restoring))
+    }
+    message = re.sub(r",? as in X\.clip\([^)]*\) with", ":", message)
+    words = "|".join(map(re.escape, named))
+
+    def spelled(match: re.Match[str]) -> str:
+        return "--" + named[match[1]].replace("_", "-")
+
+    message = re.sub(rf"\b({words})=(?=[\s.,;:)]|$)", spelled, message)
+    message = re.sub(rf"\b({words})=(?=\S)", lambda m: spelled(m) + " ", message)
+    return re.sub(rf"(?:(?<=: )|^)({words})(?= (?:must|names|has|takes|needs)\b)", spelled, message)
 
 
 def _fits(value: Any, default: Any) -> bool:
@@ -125,3 +237,40 @@ def _number(text: str, side: str) -> float:
         return float(text)
     except ValueError:
         raise UsageError(f"--{side} must be a number or COLUMN=NUMBER; got {text!r}") from None
+
+
+def _pair(text: str) -> tuple[str, str]:
+    """Return value column and the one beside it, from ``iron=iron_flag`` or ``flag``."""
+    of, _, name = text.rpartition("=")
+    return of, name
+
+
+def _meanings(given: list[str]) -> dict[str, str]:
+    pairs = [text.rpartition("=") for text in given]
+    for mark, sign, meaning in pairs:
+        if not sign or not mark:
+            raise UsageError(f"--mark must be WORD=MEANING, as B=exact; got {meaning!r}")
+    return {mark: meaning for mark, _, meaning in pairs}
+
+
+def _lines(text: str) -> list[int]:
+    """Return lines from ``1-3,5``; none from ``none``."""
+    if text == "none":
+        return []
+    if not re.fullmatch(r"[0-9]+(?:-[0-9]+)?(?:,[0-9]+(?:-[0-9]+)?)*", text):
+        raise UsageError(f"--skip must be lines, as 1-3,5; got {text!r}")
+    ends = [part.partition("-") for part in text.split(",")]
+    return [k for a, _, b in ends for k in range(int(a), int(b or a) + 1)]
+
+
+def _between(text: str) -> tuple[Any, Any]:
+    """Return bounds from ``0``, ``0,100``, ``,100``, or ``iron=0,100``."""
+    column, sign, bounds = text.rpartition("=")
+    low, _, high = bounds.partition(",")
+    try:
+        ends = [float(end) if end.strip() else None for end in (low, high)]
+    except ValueError:
+        raise UsageError(f"--between must be LOW,HIGH, as 0,100; got {text!r}") from None
+    if sign:
+        return tuple(None if end is None else {column: end} for end in ends)  # type: ignore[return-value]
+    return ends[0], ends[1]

@@ -60,8 +60,12 @@ def test_the_restored_file_equals_the_table_in_memory(tmp_path, capsys, cells):
     options = {"log": True, "method": "tobit", "n_components": 2, "alpha": 0.3, "effort": "quick"}
     table = declip.restore(read_table(path).intervals, progress=False, n_jobs=-1, **options).table
     found = read_table(tmp_path / "assay-restored.csv").intervals
-    # restored cells are written with the digits that count: four if no band is at hand
-    np.testing.assert_allclose(found.to_bounds()[0], table, rtol=5.01e-4)
+    # Restored cells have the digits that their bands bear, missing ones stay missing.
+    missing = np.isnan(read_table(path).intervals.to_bounds()[0])
+    np.testing.assert_allclose(found.to_bounds()[0], np.where(missing, np.nan, table), rtol=0.05)
+    run(capsys, "restore", path, *FAST, "--fill", "-o", tmp_path / "filled.csv")
+    filled = read_table(tmp_path / "filled.csv").intervals
+    assert len(filled) == 720
 
 
 def test_report_and_list_of_cells_are_written_when_asked_for(tmp_path, capsys, cells):
@@ -131,18 +135,18 @@ def test_limits_are_given_by_number_by_column_and_by_file(tmp_path, capsys):
     [
         (["restore", "no.csv"], 1, "no.csv: there is no such file"),
         (["restore", "no.doc"], 1, "the name must end in one of"),
-        (["restore"], 2, "Missing argument"),
+        (["restore"], 2, "arguments are required: FILE"),
         (
             ["restore", "t.csv", "--ceiling", "high"],
             2,
             "--ceiling must be a number or COLUMN=NUMBER",
         ),
         (["restore", "t.csv", "--ceiling", "5", "--ceiling", "x=4"], 2, "takes one number"),
-        (["restore", "t.csv", "--ceiling", "z=5"], 1, "ceiling names column 'z'"),
-        (["restore", "t.csv", "--method", "magic"], 1, "method must be one of"),
-        (["restore", "t.csv", "--rank", "99"], 1, "n_components must be"),
-        (["restore", "t.csv", "--rank", "two"], 2, "valid integer"),
-        (["restore", "t.csv", "--time-limit", "-1"], 1, "time_limit must be"),
+        (["restore", "t.csv", "--ceiling", "z=5"], 1, "--ceiling names column 'z'"),
+        (["restore", "t.csv", "--method", "magic"], 2, "--method: invalid choice: 'magic'"),
+        (["restore", "t.csv", "--rank", "99"], 1, "--rank must be"),
+        (["restore", "t.csv", "--rank", "two"], 2, "'two' is not a whole number"),
+        (["restore", "t.csv", "--time-limit", "-1"], 1, "--time-limit must be"),
         (["restore", "t.csv", "-o", "t.csv"], 2, "must be different files"),
         (["restore", "t.csv", "-o", "no/t.csv"], 1, "its folder does not exist"),
         (["restore", "t.csv", "--report", "r.txt"], 2, "--report must end in .html"),
@@ -151,8 +155,8 @@ def test_limits_are_given_by_number_by_column_and_by_file(tmp_path, capsys):
         (["restore", "t.csv", "--limits", "no.csv"], 1, "no.csv: there is no such file"),
         (["restore", "negative.csv", "--log"], 1, "log"),
         (["check", "empty.csv"], 1, "the file is empty"),
-        (["frobnicate"], 2, "No such command"),
-        (["restore", "t.csv", "--nonsense"], 2, "No such option"),
+        (["frobnicate"], 2, "there is no command 'frobnicate'"),
+        (["restore", "t.csv", "--nonsense"], 2, "unrecognized arguments: --nonsense"),
     ],
 )
 def test_a_wrong_call_is_one_line_and_an_exit_code(
@@ -166,8 +170,9 @@ def test_a_wrong_call_is_one_line_and_an_exit_code(
     found, _, err = run(capsys, *arguments)
     assert found == code
     assert says in err
-    assert err.startswith("declip: ")
-    assert err.count("\n") == 1
+    *understood, last = err.splitlines()
+    assert last.startswith("declip: ")
+    assert not understood or understood[0].startswith("The file is read with")
     assert sorted(p.name for p in tmp_path.iterdir()) == before
 
 
@@ -185,7 +190,8 @@ def test_check_says_what_is_clipped_and_proposes_limits(tmp_path, capsys):
     assert code == 0
     assert json.loads(out)["proposed"]["ceiling"] == 1.0
     code, out, _ = run(capsys, "check", path)
-    assert "300 rows, 4 columns" in out
+    assert "300 rows and 4 columns" in out
+    assert out.rstrip().endswith("--ceiling 1")
 
 
 @pytest.mark.parametrize("asked", ["version", "--version"])
@@ -196,7 +202,7 @@ def test_version_is_that_of_the_package(capsys, asked):
 @pytest.mark.parametrize("kind", [Reading, Restoring])
 def test_every_option_reaches_the_call_that_it_is_for(kind):
     call = {Reading: declip.read_table, Restoring: declip.restore}[kind]
-    names = {"rank": "n_components", "seed": "random_state"}
+    names = {"rank": "n_components", "seed": "random_state", "guess": "fill", "mark": "marks"}
     taken = inspect.signature(call).parameters
     assert {names.get(f.name, f.name) for f in fields(kind)} <= taken.keys()
 
@@ -228,7 +234,7 @@ def test_an_interruption_leaves_nothing_and_has_its_own_code(tmp_path, capsys, m
     (tmp_path / "t.csv").write_text("id,x,y\na,1,2\nb,3,>4\nc,2,1\n")
     code, out, err = run(capsys, "restore", tmp_path / "t.csv")
     assert (code, out) == (130, "")
-    assert err == "declip: interrupted; nothing was written\n"
+    assert err.endswith("declip: interrupted; nothing was written\n")
     assert [p.name for p in tmp_path.iterdir()] == ["t.csv"]
 
 
@@ -236,7 +242,7 @@ def test_warnings_of_the_work_become_notes(tmp_path, capsys):
     (tmp_path / "t.csv").write_text("id,x,y\na,1,2\nb,3,>4\nc,2,1\nd,4,3\n")
     code, out, err = run(capsys, "restore", tmp_path / "t.csv")
     assert code == 0
-    assert all(line.startswith("note: ") for line in err.splitlines())
+    assert "Warning" not in err
     assert "Traceback" not in out
 
 

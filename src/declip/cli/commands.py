@@ -1,17 +1,18 @@
-"""The commands: restore, check, demo, app, version."""
+"""The commands: restore, check, demo, app, completion, version."""
 
 from __future__ import annotations
 
 from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
-
-import typer
+from typing import TYPE_CHECKING, Any
 
 import declip
-from declip.cli.options import Outputs, Printing, with_options
+from declip.cli.completion import Shell, script
+from declip.cli.options import Input, Outputs, Printing, argument
+from declip.cli.parser import Commands
 from declip.cli.screen import Screen
-from declip.options import Reading, Restoring
+from declip.options import Reading, Restoring, option
 
 if TYPE_CHECKING:
     from declip.io import TableFile
@@ -19,48 +20,30 @@ if TYPE_CHECKING:
 
 __all__ = ["app"]
 
-app = typer.Typer(
-    name="declip",
-    help="Restore what a ceiling or a floor hid.",
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,
+app = Commands("declip", "Restore what a ceiling or a floor hid.")
+
+
+@app.command(
+    examples=(
+        "declip restore assay.csv --log --report report.html",
+        "declip restore ratings.csv --ceiling 5 -o restored.csv",
+        "declip restore metals.csv --format wqp --log --between 0",
+        "declip restore sales.csv --rows store,sku --columns date --values sales --limit stock",
+        "declip restore survey.xlsx --sheet answers --floor 1 --ceiling 7 --flags cells.csv",
+    )
 )
-
-_File = Annotated[Path, typer.Argument(help="CSV, TSV, Excel, Parquet, npz or MatrixMarket file.")]
-
-
-def _print_version(wanted: bool) -> None:
-    if wanted:
-        print(f"declip {declip.__version__}")
-        raise typer.Exit
-
-
-@app.callback()
-def _declip(
-    version: Annotated[
-        bool,
-        typer.Option(
-            "--version", callback=_print_version, is_eager=True, help="Print the version."
-        ),
-    ] = False,
-) -> None:
-    """Restore what a ceiling or a floor hid."""
-
-
-@app.command()
-@with_options
 def restore(
-    file: _File, outputs: Outputs, restoring: Restoring, reading: Reading, printing: Printing
+    input: Input, outputs: Outputs, restoring: Restoring, reading: Reading, printing: Printing
 ) -> None:
-    """Restore the clipped and missing cells of a table in a file.
+    """Restore the clipped cells of a table in a file, and give its lines back.
 
-    Cells may be numbers, limits (<0.5, >200), ranges (0.1-0.5), words (ND, >ULOQ) or empty.
+    Cells may be numbers, limits (<0.5, >200), ranges (0.1-0.5), marked (0.05 U), words (ND, >ULOQ)
+    or empty; `declip check FILE` says how a file is understood.
     """
     from declip.io import new_file
 
     screen = Screen(printing)
-    wanted = outputs.paths(file)
+    wanted = outputs.paths(input.file)
     with ExitStack() as files:
         # Refused before the work if a file is in the way; all appear together at the end.
         temporary = {
@@ -68,11 +51,12 @@ def restore(
             for name, path in wanted.items()
         }
         with screen.work("reading"):
-            table = reading.read(file)
+            table = reading.read(input.file)
+        screen.aside(str(table.plan) if table.plan else "")
         with screen.work(""):
             result = restoring.restore(table.intervals, screen.alive)
         with screen.work("writing"):
-            _write(result, table, temporary)
+            _write(result, table, temporary, outputs)
     listed = "\n".join(f"{name:<8}{path}" for name, path in wanted.items())
     screen.result(
         f"{str(result).rstrip()}\n\n{listed}",
@@ -81,13 +65,23 @@ def restore(
     )
 
 
-def _write(result: Restoration, table: TableFile, paths: dict[str, Path]) -> None:
+def _write(result: Restoration, table: TableFile, paths: dict[str, Path], outputs: Outputs) -> None:
     from declip.io import write_table
     from declip.report import write_cells, write_report
 
-    write_table(result.table, paths["table"], like=table)
+    long = table.plan is not None and table.format.layout == "long"
+    bands = {"flags": result.flags, "lower": result.lower, "upper": result.upper} if long else {}
+    write_table(
+        result.table,
+        paths["table"],
+        like=table,
+        **bands,
+        digits=(result.lower, result.upper),
+        in_place=outputs.in_place,
+        fill=outputs.fill,
+    )
     if "flags" in paths:
-        write_cells(result, paths["flags"])
+        write_cells(result, paths["flags"], like=table, fill=outputs.fill)
     if "report" in paths:
         write_report(result, paths["report"], source=table.path)
 
@@ -95,6 +89,7 @@ def _write(result: Restoration, table: TableFile, paths: dict[str, Path]) -> Non
 def _facts(result: Restoration, table: TableFile) -> dict[str, Any]:
     return {
         "file": table.path,
+        "understood": None if table.plan is None else str(table.plan),
         "shape": table.intervals.shape,
         "cells": result.counts,
         "chosen": result.chosen,
@@ -103,56 +98,65 @@ def _facts(result: Restoration, table: TableFile) -> dict[str, Any]:
     }
 
 
-@app.command()
-@with_options
-def check(file: _File, reading: Reading, printing: Printing) -> None:
-    """Say what is clipped, whether it can be restored, and which limits the table seems to have."""
+@app.command(
+    examples=(
+        "declip check assay.csv",
+        "declip check survey.xlsx --sheet answers --ceiling 7",
+        "declip check metals.csv --limit mdl --qualifier flag",
+    )
+)
+def check(input: Input, reading: Reading, printing: Printing) -> None:
+    """Say how a file is understood, what is clipped in it, and whether that can be restored."""
+    from declip.cli.checking import Checked
+
     screen = Screen(printing)
     with screen.work("reading"):
-        table = reading.read(file)
+        table = reading.read(input.file)
     with screen.work("looking"):
-        diagnosis = declip.diagnose(table.intervals)
-        proposal = declip.detect_limits(table.intervals)
-    facts = {
-        "file": file,
-        "format": {
-            name: getattr(table.format, name) for name in ("kind", "layout", "separator", "decimal")
-        },
-        "diagnosis": diagnosis.as_dict(),
-        "proposed": {"ceiling": proposal.ceiling, "floor": proposal.floor},
-    }
-    marked = table.intervals.n_censored
-    looked = "Looking for limits beside those that are marked:\n" if marked else ""
-    screen.result(f"{diagnosis}\n\n{looked}{proposal}", facts)
+        checked = Checked.of(table, reading)
+    screen.result(str(checked), checked.facts())
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Demo:
+    """Where the demonstration goes."""
+
+    folder: Path = argument("Where the files go.", "FOLDER", Path("declip-demo"))
+    illustration: bool = option("Also draw the panel beside the truth.", False, ("--illustration",))
 
 
 @app.command()
-def demo(
-    folder: Annotated[Path, typer.Argument(help="Where the files go.")] = Path("declip-demo"),
-    illustration: Annotated[
-        bool, typer.Option("--illustration", help="Also draw the panel beside the truth.")
-    ] = False,
-) -> None:
+def demo(options: _Demo) -> None:
     """Restore a simulated laboratory panel that ships with declip; leave files to look at."""
     from declip.demo import run
 
-    run(folder, illustration=illustration)
+    run(options.folder, illustration=options.illustration)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Page:
+    """Where the page is served."""
+
+    port: int = option("Port; 0 for any that is free.", 8642)
+    browser: bool = option("Open the page in the browser.", True, ("--browser", "--no-browser"))
+    max_size: int = option("Largest upload, in MB.", 100)
 
 
 @app.command(name="app")
-def serve(
-    port: Annotated[int, typer.Option(help="Port; 0 for any that is free.")] = 8642,
-    browser: Annotated[bool, typer.Option(help="Open the page in the browser.")] = True,
-    max_size: Annotated[int, typer.Option(help="Largest upload, in MB.")] = 100,
-) -> None:
+def serve(options: _Page) -> None:
     """Serve a page on this computer alone: drop a file, restore it, look, download."""
     from declip.app import serve as run
 
-    run(port=port, open_browser=browser, max_size=max_size * 10**6)
+    run(port=options.port, open_browser=options.browser, max_size=options.max_size * 10**6)
+
+
+@app.command(examples=('eval "$(declip completion)"', "declip completion --shell fish | source"))
+def completion(shell: Shell) -> None:
+    """Print what a shell runs to complete commands, options and choices."""
+    print(script(shell.shell))
 
 
 @app.command()
-@with_options
 def version(printing: Printing) -> None:
     """Print the version."""
     number = declip.__version__

@@ -1,22 +1,23 @@
-"""The entry of the command: every error about the user's data becomes one line."""
+"""The entry of the command: every error about the user's data becomes a few plain lines."""
 
 from __future__ import annotations
 
 import json
 import os
 import sys
-
-import typer
+from typing import TYPE_CHECKING
 
 from declip.cli.commands import app
-from declip.options import UsageError
+from declip.cli.completion import ASKED, answer
+from declip.options import UsageError, as_option, in_own_words
+
+if TYPE_CHECKING:
+    from declip.io import Problem
 
 __all__ = ["main"]
 
-# Of click, or of the copy of it within typer.
-_UsageError: type[Exception] = typer.BadParameter.__mro__[1]
-
 BAD_DATA, BAD_USAGE, INTERRUPTED = 1, 2, 130
+_MOST = 30  # problems that are listed
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -24,29 +25,51 @@ def main(arguments: list[str] | None = None) -> int:
 
     0 is success, 1 a file or a table that cannot be used, 2 a wrong call, 130 an interruption.
     """
+    if ASKED in os.environ:
+        answer(app)
+        return 0
     arguments = sys.argv[1:] if arguments is None else arguments
     try:
-        code = int(app(arguments, prog_name="declip", standalone_mode=False) or 0)
-        if code == INTERRUPTED:
-            raise KeyboardInterrupt
-        return code
-    except _UsageError as error:
-        return _fail(error.format_message(), arguments, BAD_USAGE)  # type: ignore[attr-defined]
+        app.run(arguments)
+        return 0
     except UsageError as error:
         return _fail(str(error), arguments, BAD_USAGE)
-    except (KeyboardInterrupt, typer.Abort):
+    except KeyboardInterrupt:
         return _fail("interrupted; nothing was written", arguments, INTERRUPTED)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return BAD_DATA
     except (ImportError, ValueError, TypeError, MemoryError, OSError) as error:
-        return _fail(str(error) or type(error).__name__, arguments, BAD_DATA)
+        return _fail_about(error, arguments)
 
 
-def _fail(message: str, arguments: list[str], code: int) -> int:
+def _fail_about(error: BaseException, arguments: list[str]) -> int:
+    """Say what is wrong with a file in the words of the command, all of it in one run."""
+    problems: tuple[Problem, ...] = getattr(error, "problems", ())
+    if not problems:
+        return _fail(in_own_words(str(error)) or type(error).__name__, arguments, BAD_DATA)
+    path = getattr(error, "path", "")
+    told = [_told(problem) for problem in problems]
+    if len(told) == 1:
+        sign = ", " if problems[0].where else ": "
+        return _fail(f"{path}{sign}{told[0]}", arguments, BAD_DATA)
+    more = [f"and {len(told) - _MOST} more"] if len(told) > _MOST else []
+    return _fail(f"{path}: {len(told)} problems", arguments, BAD_DATA, [*told[:_MOST], *more])
+
+
+def _told(problem: Problem) -> str:
+    many = f" ({problem.count:,} cells)" if problem.count > 1 else ""
+    where = ", ".join(problem.where)
+    said = in_own_words(problem.said(as_option))
+    return f"{where}{many}: {said}" if where else said
+
+
+def _fail(message: str, arguments: list[str], code: int, listed: list[str] | None = None) -> int:
     from declip.persistence import one_line
 
-    print(f"declip: {one_line(message)}", file=sys.stderr)
+    lines = [one_line(line) for line in listed or []]
+    print("\n".join([f"declip: {one_line(message)}", *(f"  {x}" for x in lines)]), file=sys.stderr)
     if "--json" in arguments:
-        print(json.dumps({"error": one_line(message)}))
+        more = {"problems": lines} if lines else {}
+        print(json.dumps({"error": one_line(message), **more}))
     return code

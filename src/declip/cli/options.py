@@ -1,18 +1,27 @@
-"""Dataclasses of options as parameters of a command."""
+"""The options that belong to the command alone: files in and out, and what is said."""
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable
-from dataclasses import Field, dataclass, fields, is_dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, get_type_hints
-
-import typer
+from typing import Any
 
 from declip.options import UsageError, option
 
-__all__ = ["Outputs", "Printing", "with_options"]
+__all__ = ["Input", "Outputs", "Printing", "argument"]
+
+
+def argument(help_: str, shown: str, default: Any = None) -> Any:
+    """Return a field that is known by its place in the line."""
+    told = {"help": help_, "names": (), "panel": "", "shown": shown, "positional": True}
+    return field(default=default, metadata=told)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Input:
+    """The file to read."""
+
+    file: Path = argument("CSV, TSV, Excel, Parquet, npz or MatrixMarket file.", "FILE")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,12 +37,18 @@ class Outputs:
     """The files that a restoration leaves."""
 
     output: Path | None = option(
-        "Restored table; FILE-restored.SUFFIX by default.", names=("--output", "-o")
+        "Restored table; FILE-restored.SUFFIX by default.", names=("--output", "-o"), shown="FILE"
     )
-    report: Path | None = option("Page to look at (.html).")
+    report: Path | None = option("Page to look at (.html).", shown="FILE")
     flags: Path | None = option(
-        "List of all cells: what was reported, restored, its flag, its band."
+        "List of the cells: what was reported, the value now, its flag, its band.", shown="FILE"
     )
+    in_place: bool = option(
+        "Put restored values in place of reported ones; by default a long file gets columns.",
+        False,
+        ("--in-place",),
+    )
+    fill: bool = option("Also fill cells that nobody measured.", False, ("--fill",))
     overwrite: bool = option("Replace files that exist.", False, ("--overwrite",))
 
     def paths(self, file: Path) -> dict[str, Path]:
@@ -55,40 +70,3 @@ class Outputs:
             raise UsageError("--flags must end in .csv, .tsv, .parquet or .xlsx")
         if self.report and self.report.suffix.lower() not in (".html", ".htm"):
             raise UsageError("--report must end in .html")
-
-
-def with_options(function: Callable[..., None]) -> Callable[..., None]:
-    """Return a command with an option for each field of the dataclasses that a function takes."""
-    hints = get_type_hints(function, include_extras=True)
-    own = inspect.signature(function).parameters
-    groups = {name: hints[name] for name in own if is_dataclass(hints[name])}
-    plain = [p.replace(annotation=hints[p.name]) for p in own.values() if p.name not in groups]
-    flat = [*plain, *(p for kind in groups.values() for p in _parameters(kind))]
-
-    def command(**given: Any) -> None:
-        for name, kind in groups.items():
-            given[name] = kind(**{f.name: given.pop(f.name) for f in fields(kind)})
-        function(**given)
-
-    command.__name__, command.__doc__ = function.__name__, function.__doc__
-    command.__annotations__ = {p.name: p.annotation for p in flat}
-    command.__signature__ = inspect.Signature(flat)  # type: ignore[attr-defined]
-    return command
-
-
-def _parameters(kind: Any) -> list[inspect.Parameter]:
-    hints = get_type_hints(kind)
-    return [
-        inspect.Parameter(
-            f.name,
-            inspect.Parameter.KEYWORD_ONLY,
-            default=f.default,
-            annotation=Annotated[hints[f.name], _shown(f)],
-        )
-        for f in fields(kind)
-    ]
-
-
-def _shown(field: Field) -> Any:
-    about = field.metadata
-    return typer.Option(*about["names"], help=about["help"], rich_help_panel=about["panel"] or None)

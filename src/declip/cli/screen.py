@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import math
 import sys
+import textwrap
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 from declip.cli.options import Printing
+from declip.options import in_own_words
 
 __all__ = ["Screen"]
 
@@ -29,7 +31,7 @@ class Screen:
             warnings.simplefilter("always")
             yield
         for warning in caught:
-            self.note(str(warning.message))
+            self.note(in_own_words(str(warning.message)))
 
     @property
     def alive(self) -> bool:
@@ -58,6 +60,11 @@ class Screen:
             self.notes.append(text)
             if not self.quiet:
                 print(f"note: {text}", file=sys.stderr)
+
+    def aside(self, text: str) -> None:
+        """Say beside the result, in lines of a readable width, to a person alone."""
+        if text and not self.quiet:
+            print(textwrap.fill(text, 96), file=sys.stderr)
 
     def result(self, text: str, facts: dict[str, Any], warned: Sequence[str] = ()) -> None:
         """Print the outcome: a page for a person, or facts for a program."""

@@ -17,7 +17,7 @@ from declip.io.frames import values_and_labels
 from declip.io.layouts import Listed
 from declip.io.names import DETECTED, plain
 
-__all__ = ["Edits", "edits_of", "reported_cells"]
+__all__ = ["Edits", "edits_of", "listed_cells"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,11 +102,40 @@ def edits_of(
     return Edits(changed, added, absent)
 
 
-def reported_cells(known: Intervals, listed: Listed) -> list[str]:
-    """Return what the file says of each listed cell: its own text, or the limit beside it."""
-    ends = _Lookup(known).at(listed.rows, listed.cols)
+def listed_cells(
+    known: Intervals, listed: Listed, table: Any, extras: Mapping[str, Any], fill: bool
+) -> pl.DataFrame:
+    """Return a line for each cell of which a file speaks: what it says, and what became of it."""
+    cells = _cells(known, listed, table, extras)
+    wanted = cells.restored & (~cells.missing | fill)
+    decimal = listed.sheet.format.decimal or "."
+    labels = [listed.named(k) for k in range(len(listed.text))]
     own = listed.text.cast(pl.String).fill_null("").to_list()
-    return [_reported(text, low, high) for text, low, high in zip(own, *ends, strict=True)]
+    frame = pl.DataFrame(
+        {
+            "row": [str(row) for row, _ in labels],
+            "column": [str(column) for _, column in labels],
+            "reported": [
+                _reported(text, a, b)
+                for text, a, b in zip(own, cells.lower, cells.upper, strict=True)
+            ],
+            "value": _values(cells, wanted),
+            **{
+                name.removeprefix("declip_"): [text.replace(decimal, ".") for text in texts]
+                for name, texts in _added(cells, wanted, restored=False).items()
+            },
+        }
+    )
+    return frame.with_columns(pl.col("value", "^band_.*$").cast(pl.Float64, strict=False))
+
+
+def _values(cells: _Cells, wanted: NDArray) -> list[str]:
+    """Return the numbers of exact, restored and filled cells; those that kept a limit have none."""
+    exact = cells.lower == cells.upper
+    return [
+        cells.number(k) if wanted[k] else number_text(float(cells.lower[k])) if exact[k] else ""
+        for k in range(len(exact))
+    ]
 
 
 def _cells(known: Intervals, listed: Listed, table: Any, extras: Mapping[str, Any]) -> _Cells:
@@ -237,7 +266,7 @@ def _added(cells: _Cells, wanted: NDArray, restored: bool) -> dict[str, list[str
     if cells.flag is not None:
         columns["flag"] = _flags(cells, wanted)
     for name, band in (("band_lower", cells.low), ("band_upper", cells.high)):
-        if band is not None:
+        if band is not None and cells.flag is not None:
             shown = wanted | ~cells.missing
             ends = [cells.end(band, k).replace(".", decimal) if shown[k] else "" for k in range(n)]
             columns[name] = ends

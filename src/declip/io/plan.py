@@ -6,8 +6,8 @@ can be said otherwise by the argument of `read_table` that has its name.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 from declip.io.formats import Layout, TableFormat
@@ -34,6 +34,18 @@ class Asked:
     side: str | None = None
     below_limit: str | None = None
     replicates: str | None = None
+
+    def spread(self, header: Sequence[str]) -> Asked:
+        """Return it with ``store,sku`` as two names, unless a column is called that."""
+        lists = {
+            name: tuple(part for given in getattr(self, name) for part in _parts(given, header))
+            for name in ("rows", "columns", "values", "unit", "ignore")
+        }
+        return replace(self, **lists)  # type: ignore[arg-type]
+
+
+def _parts(name: str, header: Sequence[str]) -> list[str]:
+    return [name] if name in header or "," not in name else name.split(",")
 
 
 @dataclass(frozen=True)
@@ -284,9 +296,13 @@ def _counted(counts: Mapping[str, int]) -> str:
     return f"{lines} give {counts['rows']:,} rows and {counts['columns']:,} columns: {cells}."
 
 
+def _quoted(name: str) -> str:
+    return repr(name) if name.strip() else "a column without a name"
+
+
 def _names(names: tuple[str, ...], last: str = "", quoted: bool = True) -> str:
     """Return names in quotation marks, with a word before the last; some of them if many."""
-    some = [repr(name) if quoted else name for name in names[:_NAMED]]
+    some = [_quoted(name) if quoted else name for name in names[:_NAMED]]
     if len(names) > _NAMED:
         return ", ".join(some) + f" and {len(names) - _NAMED} more"
     if last and len(some) > 1:

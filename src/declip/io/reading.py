@@ -165,7 +165,7 @@ def read_table(
 def _from_sheet(found: Sheet, asked: Asked, limits: Limits, preset: str | None) -> TableFile:
     """Understand a sheet, then read its cells; what is wrong is told together."""
     named = found if found.header else take_header(found, asked.skip)
-    asked = with_preset(named, asked, preset)
+    asked = with_preset(named, asked.spread(named.header), preset)
     named, style = _settle_numbers(named)
     roles = find_roles(named, asked, style)
     plan = plan_of(named, roles, asked, preset)

@@ -35,6 +35,7 @@ def write_table(
     flags: Any = None,
     lower: Any = None,
     upper: Any = None,
+    digits: tuple[Any, Any] | None = None,
     in_place: bool = False,
     fill: bool = True,
     overwrite: bool = False,
@@ -62,6 +63,9 @@ def write_table(
         What became of each cell, and the band around it. They become columns of a long table,
         sheets of an Excel file or arrays of an npz file; a wide text or Parquet file has no room
         for them.
+    digits : pair of tables, optional
+        Lower and upper bands by which new values are rounded, where these are not written: two
+        digits of the nearer end count.
     in_place : bool, default=False
         Whether new values of a long file replace the reported ones; by default they stand in a
         column "restored" beside them. Marks of values that were replaced go.
@@ -95,7 +99,8 @@ def write_table(
     if like is not None and _gives_back(like, table, form, extras):
         listed = listed_again(like)
         in_place = in_place or isinstance(table, Intervals)
-        edits = edits_of(like.intervals, listed, table, extras, in_place, fill)
+        bands = dict(zip(("lower", "upper"), digits or (), strict=False))
+        edits = edits_of(like.intervals, listed, table, {**bands, **extras}, in_place, fill)
         with new_file(path, overwrite) as temporary, about_file(path, "cannot be written"):
             _write_back(listed.sheet, edits, temporary, form, like)
         return path

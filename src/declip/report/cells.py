@@ -8,18 +8,26 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from declip.io import new_file
+from declip.io import TableFile, new_file
+from declip.io.edits import listed_cells
 from declip.io.errors import about_file
 from declip.io.excel import write_book
 from declip.io.formats import kind_of
 from declip.io.frames import cells_as_text
+from declip.io.reading import listed_again
 from declip.report.view import View
 from declip.validation import check_memory
 
 __all__ = ["write_cells"]
 
 
-def write_cells(restoration: Any, path: str | Path, overwrite: bool = False) -> Path:
+def write_cells(
+    restoration: Any,
+    path: str | Path,
+    overwrite: bool = False,
+    like: TableFile | None = None,
+    fill: bool = True,
+) -> Path:
     """Write one line for each cell: what was reported, its value now, its flag and its band.
 
     Parameters
@@ -30,6 +38,11 @@ def write_cells(restoration: Any, path: str | Path, overwrite: bool = False) -> 
         File to come: text, Parquet or Excel.
     overwrite : bool, default=False
         Whether a file that exists may be replaced.
+    like : TableFile, optional
+        The file that the table came from: its cells are then listed in its order, with the text
+        that it has for each.
+    fill : bool, default=True
+        Whether cells of that file without a value are listed with the one that they got.
 
     Returns
     -------
@@ -53,7 +66,8 @@ def write_cells(restoration: Any, path: str | Path, overwrite: bool = False) -> 
     """
     path = Path(path)
     kind = kind_of(path)
-    frame = _listed(View(restoration))
+    with_file = like is not None and like.plan is not None
+    frame = _of_file(restoration, like, fill) if with_file else _listed(View(restoration))
     with new_file(path, overwrite) as temporary, about_file(path, "cannot be written"):
         if kind == "parquet":
             frame.write_parquet(temporary)
@@ -63,6 +77,12 @@ def write_cells(restoration: Any, path: str | Path, overwrite: bool = False) -> 
             tab = path.suffix.lower() in (".tsv", ".tab")
             frame.write_csv(temporary, separator="\t" if tab else ",")
     return path
+
+
+def _of_file(restoration: Any, like: Any, fill: bool) -> pl.DataFrame:
+    extras = {"flag": restoration.flags, "lower": restoration.lower, "upper": restoration.upper}
+    listed = listed_again(like)
+    return listed_cells(like.intervals, listed, restoration.table, extras, fill)
 
 
 def _listed(view: View) -> pl.DataFrame:
