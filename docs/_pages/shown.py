@@ -39,10 +39,13 @@ def printed_check() -> str:
     from declip.io import write_table
 
     out = io.StringIO()
-    with TemporaryDirectory() as folder, contextlib.redirect_stdout(out):
-        path = Path(folder, "assay.csv")
-        write_table(reported_assay(), path)
-        main(["check", str(path)])
+    with (
+        TemporaryDirectory() as folder,
+        contextlib.chdir(folder),
+        contextlib.redirect_stdout(out),
+    ):
+        write_table(reported_assay(), "assay.csv")
+        main(["check", "assay.csv"])
     return _block(out.getvalue())
 
 
