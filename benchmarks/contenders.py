@@ -34,7 +34,9 @@ def declip(
     from declip import FroCMC
 
     how = {"alpha": ALPHA, "clipped": clipped, "tol": 0.0, "random_state": 0, "n_jobs": threads}
-    model = FroCMC(n_components=k, max_iter=epochs, half_precision=half, **how).fit(data)
+    model = FroCMC(n_components=k, max_iter=epochs, half_precision=half, **how, scale="none").fit(
+        data
+    )
     return model.row_factors_, model.components_.T
 
 

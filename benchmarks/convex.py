@@ -81,10 +81,13 @@ def main() -> None:
         with threadpool_limits(1):
             svd = min(timed_svd(X) for _ in range(5))
         alpha = 1e-4 * operator_norm(X)
-        tr = {s: TrCMC(alpha, solver=s, max_iter=2000) for s in ("splitting", "proximal")}
+        tr = {
+            s: TrCMC(alpha, solver=s, max_iter=2000, scale="none")
+            for s in ("splitting", "proximal")
+        }
         print(compare(name, tr, "proximal", cells, svd), flush=True)
         dtr = {
-            s: DTrCMC(0.2, 0.2, ceiling=ceiling, solver=s, tol=1e-2)
+            s: DTrCMC(0.2, 0.2, ceiling=ceiling, solver=s, tol=1e-2, scale="none")
             for s in ("splitting", "subgradient")
         }
         print(compare(name, dtr, "subgradient", cells, svd), flush=True)

@@ -33,7 +33,9 @@ TABLES = {
 
 
 def model(mode: str, k: int, alpha: float, ceiling: np.ndarray) -> FroCMC:
-    return FroCMC(k, ceiling=ceiling, clipped=mode, alpha=alpha, bias=True, random_state=0)
+    return FroCMC(
+        k, ceiling=ceiling, clipped=mode, alpha=alpha, bias=True, random_state=0, scale="none"
+    )
 
 
 def chosen(mode: str, table: np.ndarray, ceiling: np.ndarray, seed: int) -> tuple[int, float]:

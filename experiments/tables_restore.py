@@ -54,7 +54,7 @@ def peers(case: ClippedTable, seed: int) -> dict[str, np.ndarray]:
     at, bounds = (side.censored_rows(), side.censored_idx), (side.lower, side.upper)
     holes = np.where(case.lower == case.upper, case.lower, np.nan)
     search = EntrySearchCV(
-        TrCMC(tol=1e-3), {"alpha": [30.0, 10.0, 3.0, 1.0]}, cv=3, random_state=seed
+        TrCMC(tol=1e-3, scale="none"), {"alpha": [30.0, 10.0, 3.0, 1.0]}, cv=3, random_state=seed
     ).fit(Intervals.from_table(holes))
     found = {
         "KNN": KNNImputer().fit_transform(holes),

@@ -36,7 +36,7 @@ SCORES = ["neg_interval_rmse", "neg_clipped_relative_rmse"]
 def run(size: str, C: float, seed: int, noise: float, threads: int) -> dict[str, Any]:
     data = make_clipped_low_rank(**SIZES[size], ceiling=C, noise=noise, random_state=seed)
     cells = Intervals.from_table(data.table, ceiling=C)
-    model = FroCMC(max_iter=200, random_state=seed)
+    model = FroCMC(max_iter=200, random_state=seed, scale="none")
     grid = {"n_components": RANKS[size], "alpha": ALPHAS}
     began = perf_counter()
     search = EntrySearchCV(
@@ -51,7 +51,10 @@ def run(size: str, C: float, seed: int, noise: float, threads: int) -> dict[str,
     found = search.cv_results_
     errors = [
         relative_rmse(
-            data.truth, FroCMC(**params, max_iter=200, random_state=seed).fit(cells).reconstruct()
+            data.truth,
+            FroCMC(**params, max_iter=200, random_state=seed, scale="none")
+            .fit(cells)
+            .reconstruct(),
         )
         for params in found["params"]
     ]

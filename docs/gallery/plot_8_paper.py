@@ -20,9 +20,15 @@ print(f"{data.clip_rate:.0%} of the cells lie above the ceiling")
 # The same estimator, told to treat clipped cells in three ways.
 
 models = {
-    "at face value (MC)": FroCMC(2, ceiling=8, clipped="value", alpha=1e-3, random_state=0),
-    "left out (MCi)": FroCMC(2, ceiling=8, clipped="missing", alpha=1e-3, random_state=0),
-    "at least the ceiling (CMC)": FroCMC(2, ceiling=8, clipped="hinge", alpha=1e-3, random_state=0),
+    "at face value (MC)": FroCMC(
+        2, ceiling=8, clipped="value", alpha=1e-3, random_state=0, scale="none"
+    ),
+    "left out (MCi)": FroCMC(
+        2, ceiling=8, clipped="missing", alpha=1e-3, random_state=0, scale="none"
+    ),
+    "at least the ceiling (CMC)": FroCMC(
+        2, ceiling=8, clipped="hinge", alpha=1e-3, random_state=0, scale="none"
+    ),
 }
 found = {name: model.fit(data.table).reconstruct() for name, model in models.items()}
 for name, X in found.items():

@@ -59,6 +59,7 @@ def factors(clipped: str, below: float) -> Callable[[Task, list[dict[str, Any]]]
                 alpha_bias=point["alpha_bias"],
                 bias=True,
                 random_state=0,
+                scale="none",
             ).fit(cells)
             yield point, model.predict(task.ratings.rows, task.ratings.cols)
 

@@ -89,7 +89,7 @@ def fro(task: Task, clipped: str, grid: dict[str, Any], score: Any, seed: int) -
 
     def fit(point: dict[str, Any], n_iter: int) -> FroCMC:
         how = {"clipped": clipped, "max_iter": n_iter, "random_state": seed}
-        return FroCMC(point["k"], alpha=point["alpha"], **how).fit(cells)
+        return FroCMC(point["k"], alpha=point["alpha"], **how, scale="none").fit(cells)
 
     points = [{"k": k, "alpha": alpha} for k, alpha in product(grid["k"], grid["alpha"])]
     return raced(points, fit, score, grid["rungs"])
@@ -102,7 +102,14 @@ def trace(
     cells = training_cells(task)
     alpha = grid["share"] * operator_norm(training_table(task))
     for n_iter in grid["max_iter"]:
-        model = TrCMC(alpha, clipped=clipped, max_rank=max_rank, max_iter=n_iter, tol=grid["tol"])
+        model = TrCMC(
+            alpha,
+            clipped=clipped,
+            max_rank=max_rank,
+            max_iter=n_iter,
+            tol=grid["tol"],
+            scale="none",
+        )
         yield {"alpha": alpha, "max_iter": n_iter}, model.fit(cells)
 
 

@@ -115,6 +115,7 @@ def fro_path(task: Table, clipped: str, seed: int, grid: dict[str, Any]) -> Iter
             max_iter=grid["first"],
             random_state=seed,
             warm_start=True,
+            scale="none",
         ).fit(cells)
         for k in grid["k"]
     }
@@ -129,7 +130,9 @@ def fro_path(task: Table, clipped: str, seed: int, grid: dict[str, Any]) -> Iter
 def tr_path(task: Table, clipped: str, seed: int, grid: dict[str, Any]) -> Iterator[Point]:
     """Fit the one penalty of the paper, a share of the norm of the observed table."""
     alpha = grid["share"] * operator_norm(np.nan_to_num(task.data.table))
-    model = TrCMC(alpha, clipped=clipped, max_iter=grid["max_iter"][clipped], tol=1e-3)
+    model = TrCMC(
+        alpha, clipped=clipped, max_iter=grid["max_iter"][clipped], tol=1e-3, scale="none"
+    )
     yield {"alpha": alpha}, model.fit(task.cells)
 
 
@@ -137,7 +140,7 @@ def dtr_search(task: Table, clipped: str, seed: int, grid: dict[str, Any]) -> It
     for point in grid["points"]:
         how = {"first_step": grid["first_step"], "max_iter": grid["max_iter"]}
         alpha, alpha_clipped = point
-        model = DTrCMC(alpha, alpha_clipped, **_given(task), clipped=clipped, **how)
+        model = DTrCMC(alpha, alpha_clipped, **_given(task), clipped=clipped, **how, scale="none")
         yield {"alpha": alpha, "alpha_clipped": alpha_clipped}, model.fit(task.data.table)
 
 

@@ -38,11 +38,13 @@ def _problem(data: str, size: str) -> tuple[Any, Any, float, float]:
 def run(data: str, method: str, n_iter: int, made: int, size: str) -> dict[str, Any]:
     cells, X, ceiling, norm = _problem(data, size)
     if method == "Fro-CMC":
-        model: Any = FroCMC(K, alpha=ALPHA[data], random_state=0)
+        model: Any = FroCMC(K, alpha=ALPHA[data], random_state=0, scale="none")
     elif method.startswith("Tr-CMC"):
-        model = TrCMC(1e-4 * norm, max_rank=CAP if "rank" in method else None)
+        model = TrCMC(1e-4 * norm, max_rank=CAP if "rank" in method else None, scale="none")
     else:
-        model = DTrCMC(0.2, 0.2, ceiling=ceiling, max_rank=20 if "rank" in method else None)
+        model = DTrCMC(
+            0.2, 0.2, ceiling=ceiling, max_rank=20 if "rank" in method else None, scale="none"
+        )
     given = X if method.startswith("DTr") else cells
     began = time.process_time()
     model.set_params(max_iter=made, tol=0.0).fit(given)

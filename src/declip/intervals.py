@@ -33,6 +33,7 @@ from declip.validation import (
     check_memory,
     check_no_limits,
     check_triplets,
+    read_long,
     table_to_triplets,
 )
 
@@ -145,7 +146,7 @@ class Cells:
 class Intervals:
     """Observed cells of a table, each as an interval; frozen, sorted, seen by rows and by columns.
 
-    Build one by `from_table`, `from_triplets` or `from_bounds`.
+    Build one by `from_table`, `from_long`, `from_triplets` or `from_bounds`.
 
     Attributes
     ----------
@@ -216,6 +217,53 @@ class Intervals:
         Limits are as in `from_table`, or one per triplet.
         """
         return cls.from_cells(check_triplets(rows, cols, values, shape), ceiling, floor, tol)
+
+    @classmethod
+    def from_long(
+        cls,
+        frame: Any,
+        row: str = "row",
+        column: str = "column",
+        value: str = "value",
+        ceiling: Any = None,
+        floor: Any = None,
+        *,
+        tol: float = 0.0,
+    ) -> Intervals:
+        """Read a long table: a pandas or polars frame with one line for each cell.
+
+        Parameters
+        ----------
+        frame : pandas or polars frame
+            Rows and columns may be named by text or numbers; they are sorted, and kept as labels. A
+            line without a value says that there is such a row and such a column. A cell that is
+            listed twice is an error.
+        row, column, value : str
+            Names of the columns of the frame that hold them.
+        ceiling, floor : None, str, scalar or mapping
+            The name of a column that holds the limit of each cell (empty where there is none), or
+            limits as in `from_table`, a mapping being by label.
+        tol : float, default=0.0
+            A value within this distance of its limit counts as clipped.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from declip import Intervals
+        >>> frame = pd.DataFrame(
+        ...     {
+        ...         "site": ["north", "north", "south", "south"],
+        ...         "metal": ["lead", "zinc", "lead", "zinc"],
+        ...         "mg": [0.1, 7.0, 0.4, 9.0],
+        ...         "limit": [0.1, 0.5, 0.2, 0.5],
+        ...     }
+        ... )
+        >>> cells = Intervals.from_long(frame, "site", "metal", "mg", floor="limit")
+        >>> cells.n_censored, list(cells.row_labels), list(cells.col_labels)
+        (1, ['north', 'south'], ['lead', 'zinc'])
+        """
+        found = read_long(frame, (row, column, value), {"ceiling": ceiling, "floor": floor})
+        return cls.from_cells(found.cells, **found.limits, tol=tol)
 
     @classmethod
     def from_bounds(cls, lower: Any, upper: Any) -> Intervals:

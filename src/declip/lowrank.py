@@ -172,6 +172,21 @@ class LowRank:
             step += origin
         return replace(self, A=A, B=B)
 
+    def in_units(self, scale: NDArray, shift: NDArray) -> LowRank:
+        """Return the matrix with its column j times ``scale[j]`` plus ``shift[j]``.
+
+        Row offsets, which columns of different scales do not share, become one more factor.
+        """
+        offset = ((self.col_offset + self.mean) * scale + shift).astype(self.dtype)
+        Q, none = self.Q * scale[:, None].astype(self.dtype), np.zeros(len(self.A), self.dtype)
+        if not self.bias:
+            A, B = [self.P, none], [Q, offset]
+        elif np.all(scale == scale[0]):
+            A, B = [self.P, self.row_offset * self.dtype.type(scale[0])], [Q, offset]
+        else:
+            A, B = [self.A, none], [Q, scale.astype(self.dtype), offset]
+        return LowRank(np.column_stack(A), np.column_stack(B), bias=True)
+
     def astype(self, dtype: Any) -> LowRank:
         """Return the same matrix with factors of another floating type."""
         return replace(self, A=self.A.astype(dtype), B=self.B.astype(dtype))

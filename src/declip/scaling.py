@@ -13,9 +13,10 @@ from declip.intervals import Intervals, face_value
 from declip.solvers.gibbs.units import Units
 from declip.validation import check_logarithms
 
-__all__ = ["SCALES", "Scaling", "scaled_by_rows"]
+__all__ = ["SCALES", "Scaling", "mostly_missing", "scaled_by_rows"]
 
 SCALES = ("columns", "table", "none")
+_SPARSE = 0.25  # share of observed cells below which a table counts as ratings
 _FEWEST_CELLS = 20  # of a row or column whose spread is looked at
 _MORE_VARIED = 0.1  # variance of the logs of spreads that rows must have more of than columns
 
@@ -58,6 +59,17 @@ class Scaling:
             return plain
         return replace(plain, units=Units.of(plain.apply(intervals), shared=scale == "table"))
 
+    @classmethod
+    def asked_for(cls, intervals: Intervals, scale: str) -> Scaling | None:
+        """Return the units that a word of an estimator's ``scale=`` means; None to leave them.
+
+        "auto" brings the columns of a table to common units, and leaves ratings, which share theirs
+        and of which most are missing, as they are.
+        """
+        if scale == "auto":
+            scale = "none" if mostly_missing(intervals) else "columns"
+        return None if scale == "none" else cls.of(intervals, scale)
+
     def apply(self, intervals: Intervals) -> Intervals:
         """Return the table in these units, limits included."""
         if self.log.any():
@@ -70,8 +82,8 @@ class Scaling:
             intervals = intervals.with_bounds(*bounds)
         return self.units.standardise(intervals)
 
-    def forward(self, values: NDArray, cols: NDArray) -> NDArray[np.float64]:
-        """Return values of some columns in these units."""
+    def forward(self, values: NDArray, cols: NDArray | slice = slice(None)) -> NDArray[np.float64]:
+        """Return values of some columns in these units; or a table, whole or to be broadcast."""
         plain = np.where(self.log[cols], _logarithm(values), values)
         return (plain - self.units.shift[cols]) / self.units.scale[cols]
 
@@ -80,6 +92,12 @@ class Scaling:
         plain = self.units.restore(values, cols)
         with np.errstate(over="ignore"):
             return np.where(self.log[cols], np.exp(np.where(self.log[cols], plain, 0.0)), plain)
+
+
+def mostly_missing(intervals: Intervals) -> bool:
+    """Tell whether so few cells are observed that a table counts as ratings."""
+    n_rows, n_cols = intervals.shape
+    return len(intervals) < _SPARSE * n_rows * n_cols
 
 
 def scaled_by_rows(intervals: Intervals) -> bool:

@@ -29,16 +29,17 @@ def estimators(size=1.0, **params):
     """Return the five of them (and two more forms), with penalties for values of this size."""
     bayes = {"n_samples": 20, "burn_in": 20, "random_state": 0}
     return {
-        "fro": FroCMC(2, alpha=0.1 * size, random_state=0, **params),
+        "fro": FroCMC(2, alpha=0.1 * size, random_state=0, **params, scale="none"),
         # Offsets are in the unit of the data, factors in its square root.
         "tobit": FroCMC(
             *(2,),
             **{"alpha": 0.1 * size, "bias": True, "alpha_bias": 0.1, "clipped": "tobit"},
             **{"random_state": 0, **params},
+            scale="none",
         ),
-        "trace": TrCMC(0.5 * size, max_iter=200, **params),
-        "factored": TrCMC(0.5 * size, solver="factored", max_iter=200, **params),
-        "dtr": DTrCMC(0.2 * size, 0.2 * size, beyond=size, max_iter=200, **params),
+        "trace": TrCMC(0.5 * size, max_iter=200, **params, scale="none"),
+        "factored": TrCMC(0.5 * size, solver="factored", max_iter=200, **params, scale="none"),
+        "dtr": DTrCMC(0.2 * size, 0.2 * size, beyond=size, max_iter=200, **params, scale="none"),
         "exact": ExactCMC(max_iter=200, **params),
         "bayes": BayesCMC(2, **bayes, **params),
     }

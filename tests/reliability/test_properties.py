@@ -127,7 +127,7 @@ def test_the_loss_of_a_cell_is_convex_with_its_gradient_between(x, lower, width,
 @costly
 @given(bounds(at_least=2), st.integers(0, 2**31 - 1), st.sampled_from(["hinge", "tobit"]))
 def test_the_objective_of_a_fit_never_rises(tables, seed, clipped):
-    model = FroCMC(2, clipped=clipped, random_state=seed, max_iter=15)
+    model = FroCMC(2, clipped=clipped, random_state=seed, max_iter=15, scale="none")
     history = model.fit(Intervals.from_bounds(*tables)).history_
     assert (np.diff(history) <= 1e-9 * (1 + np.abs(history[:-1]))).all()
 
@@ -136,7 +136,9 @@ def test_the_objective_of_a_fit_never_rises(tables, seed, clipped):
 @given(bounds(at_least=2), strengths)
 def test_a_stronger_penalty_leaves_a_smaller_trace_norm_and_a_larger_objective(tables, alpha):
     table = Intervals.from_bounds(*tables)
-    weak, strong = (TrCMC(a, tol=1e-8, max_iter=2000).fit(table) for a in (alpha, 2 * alpha))
+    weak, strong = (
+        TrCMC(a, tol=1e-8, max_iter=2000, scale="none").fit(table) for a in (alpha, 2 * alpha)
+    )
     slack = 1e-4 * (1 + weak.objective_)
     assert strong.singular_values_.sum() <= weak.singular_values_.sum() + slack
     assert strong.objective_ >= weak.objective_ - slack
@@ -169,7 +171,7 @@ def test_zero_is_the_best_matrix_from_the_largest_useful_strength_on(tables):
 @given(bounds(at_least=2), strengths, st.sampled_from(["proximal", "factored"]))
 def test_a_converged_fit_is_certified(tables, alpha, solver):
     table = Intervals.from_bounds(*tables)
-    model = TrCMC(alpha, solver=solver, tol=1e-3).fit(table)
+    model = TrCMC(alpha, solver=solver, tol=1e-3, scale="none").fit(table)
     if model.converged_:
         assert model.gap_ <= 1.01e-3 * max(model.objective_, 1e-12)
 
@@ -225,7 +227,11 @@ def test_every_form_of_a_limit_has_the_same_cells(table):
 @given(tables())
 def test_every_form_of_a_table_has_the_same_fit(table):
     def fit(X):
-        return FroCMC(1, ceiling=5, floor=-5, random_state=0, max_iter=3).fit(X).reconstruct()
+        return (
+            FroCMC(1, ceiling=5, floor=-5, random_state=0, max_iter=3, scale="none")
+            .fit(X)
+            .reconstruct()
+        )
 
     usual = fit(table)
     for name, form in forms(table):
@@ -236,8 +242,8 @@ def test_every_form_of_a_table_has_the_same_fit(table):
 @given(tables())
 def test_restored_cells_keep_to_what_is_known(table):
     for model in (
-        FroCMC(1, ceiling=5, floor=-5, max_iter=5),
-        DTrCMC(ceiling=5, floor=-5, max_iter=5),
+        FroCMC(1, ceiling=5, floor=-5, max_iter=5, scale="none"),
+        DTrCMC(ceiling=5, floor=-5, max_iter=5, scale="none"),
     ):
         restored = model.fit_transform(table)
         assert (restored[table == 5] >= 5).all()
@@ -251,7 +257,9 @@ def test_restored_cells_keep_to_what_is_known(table):
 
 
 def optimum(lower, upper, alpha):
-    return TrCMC(alpha, tol=1e-8, max_iter=2000).fit(Intervals.from_bounds(lower, upper))
+    return TrCMC(alpha, tol=1e-8, max_iter=2000, scale="none").fit(
+        Intervals.from_bounds(lower, upper)
+    )
 
 
 @costly

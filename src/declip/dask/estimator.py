@@ -36,7 +36,7 @@ from declip.validation import check_cells, check_memory, check_selection, named_
 __all__ = ["FroCMC"]
 
 _LOCAL = set(estimators.FroCMC().get_params())
-_OF_ONE_MACHINE = ("init", "warm_start", "half_precision", "checkpoint", "on_interrupt")
+_OF_ONE_MACHINE = ("scale", "init", "warm_start", "half_precision", "checkpoint", "on_interrupt")
 _ONE_MACHINE = "give checkpoint_dir, and the row factors stay in its files."
 
 
@@ -144,6 +144,7 @@ class FroCMC(estimators.FroCMC):
     warm_start = half_precision = False
     checkpoint = None
     on_interrupt = "raise"
+    scale = "none"
 
     def __init__(
         self,
@@ -221,12 +222,15 @@ class FroCMC(estimators.FroCMC):
         super()._check_fittable(table.table)
         return table
 
-    def _solve(self, table: Any, **watched: Any) -> Any:
+    def _settled(self, table: Any) -> tuple[Any, dict[str, Any]]:
+        return table, super()._settled(table.table)[1]
+
+    def _solve(self, table: Any, settled: dict[str, Any], **watched: Any) -> Any:
         checkpoint = Checkpoint(
             table.folder / "state", self._fit_of(table.table), table.runner, self.checkpoint_every
         )
         stopping = self._stopping(on_sweep=watched["on_sweep"], resume_point=checkpoint)
-        return fit_blocks(self._block_problem(table.table, table.runner), stopping)
+        return fit_blocks(self._block_problem(table.table, settled, table.runner), stopping)
 
     def _check_finite(self, *found: Any) -> None:
         """Look at what is here: the objective tells of the rows, which stay with the workers."""

@@ -20,10 +20,12 @@ from declip.diagnostics.uncertainty import (
     Uncertainty,
     measure_uncertainty,
 )
-from declip.estimators.base import CompletionEstimator, fitted_low_rank
+from declip.estimators.base import CompletionEstimator
 from declip.intervals import Intervals
 from declip.lowrank import LowRank
 from declip.objective import certificate
+from declip.scaling import Scaling
+from declip.solvers import Limits
 from declip.solvers.gibbs import Posterior
 
 __all__ = ["FittedChecks", "Optimality", "check_fit"]
@@ -70,7 +72,7 @@ class FittedChecks:
     residuals : ResidualChecks
         Agreement with the cells.
     parts : ErrorParts
-        B1, B2 and B3 of Theorem 2.
+        B1, B2 and B3 of Theorem 2, in the units of the fit.
     rows, cols, sd : ndarray
         The clipped cells: where they are, and at least how uncertain their restored values are.
     """
@@ -96,28 +98,51 @@ def check_fit(
     estimator: CompletionEstimator[Any, Any], intervals: Intervals, truth: Matrix | None = None
 ) -> FittedChecks:
     """Check a fitted estimator against the table that it was fitted to."""
-    model, treated = fitted_low_rank(estimator), intervals.treat(estimator.clipped)
-    threads = effective_n_jobs(estimator.n_jobs)
     limits = table_limits(intervals, estimator.ceiling, estimator.floor)
-    side = intervals.by_row
+    side, scaling = intervals.by_row, getattr(estimator, "scaling_", None)
     rows, cols = side.censored_rows(), side.censored_idx
+    restored = estimator.expected(rows, cols, side.lower, side.upper)
+    if scaling is not None:  # all is looked at in the units of the fit
+        intervals, restored = scaling.apply(intervals), scaling.forward(restored, cols)
+        limits = (
+            None
+            if limits is None
+            else Limits(*map(scaling.forward, (limits.floor, limits.ceiling)))
+        )
+        truth = None if truth is None else _InUnits(truth, scaling)
+    model, treated = estimator._factors(), intervals.treat(estimator.clipped)
+    threads = effective_n_jobs(estimator.n_jobs)
     with threadpool_limits(limits=1, user_api="blas"):
         uncertainty = _uncertainty(estimator, treated, model, threads)
-        restored = estimator.expected(rows, cols, side.lower, side.upper)
         sigma = uncertainty.sigma
         residuals = check_residuals(intervals, model, restored, sigma, limits, threads)
         return FittedChecks(
             name=type(estimator).__name__,
             clipped=estimator.clipped,
             determination=determine(treated, model, _negligible(estimator), threads),
-            optimality=_optimality(estimator, treated, threads),
+            optimality=_optimality(estimator, treated, model, threads),
             uncertainty=uncertainty,
             residuals=residuals,
             parts=measure_parts(intervals, model, residuals, limits, truth),
             rows=rows,
             cols=cols,
-            sd=uncertainty.sd(rows, cols),
+            sd=uncertainty.sd(rows, cols) * estimator._unit_of(cols),
         )
+
+
+@dataclass(frozen=True, eq=False)
+class _InUnits:
+    """A matrix in the units of a fit."""
+
+    matrix: Matrix
+    scaling: Scaling
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.matrix.shape
+
+    def block(self, rows: slice) -> NDArray:
+        return self.scaling.forward(self.matrix.block(rows))
 
 
 def _negligible(estimator: CompletionEstimator[Any, Any]) -> float:
@@ -136,7 +161,7 @@ def _uncertainty(
 
 
 def _optimality(
-    estimator: CompletionEstimator[Any, Any], treated: Intervals, threads: int
+    estimator: CompletionEstimator[Any, Any], treated: Intervals, model: LowRank, threads: int
 ) -> Optimality:
     converged = bool(estimator.converged_)
     # ExactCMC brackets the optimum itself; the gap of DTrCMC is that of its stationary points
@@ -145,8 +170,7 @@ def _optimality(
         return Optimality(float(gap), np.nan, converged)
     if not hasattr(estimator, "gap_"):
         return Optimality(np.nan, np.nan, converged)
-    model, loss = fitted_low_rank(estimator), estimator._loss()
-    penalty = estimator._row_penalty(estimator.components_)
+    loss, penalty = estimator._loss(), estimator._row_penalty(estimator.components_)
     proof = certificate(treated, model, penalty, loss, threads=threads)
     relative = proof.gap / max(proof.objective, np.finfo(np.float64).tiny)
     return Optimality(float(relative), float(proof.norm_ratio), converged)

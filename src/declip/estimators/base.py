@@ -32,6 +32,7 @@ from declip.validation import (
     check_memory,
     check_selection,
     check_some_exact,
+    label_positions,
     named_columns,
     table_to_triplets,
     warn_about_coverage,
@@ -105,11 +106,20 @@ class CompletionEstimator(
     ``on_interrupt``.
     """
 
+    row_labels_: NDArray | None = None
+    column_labels_: NDArray | None = None
     checkpoint: Any = None
     on_interrupt: str = "raise"
     _on_request: ClassVar[tuple[str, ...]] = ()  # attributes that are computed when first read
 
-    def _solve(self, table: Any, **watched: Any) -> State:
+    def _settled(self, table: Any) -> tuple[Any, dict[str, Any]]:
+        """Return the cells as the solver gets them, and what is settled before it begins.
+
+        The latter are fitted attributes: what "auto" came to, and the units of the cells.
+        """
+        return table, {}
+
+    def _solve(self, table: Any, settled: dict[str, Any], **watched: Any) -> State:
         """Fit the cells; ``watched`` is for the solver: ``on_sweep`` and ``resume_point``."""
         raise NotImplementedError
 
@@ -128,6 +138,10 @@ class CompletionEstimator(
     def _low_rank(self) -> LowRank:
         """Return the fitted matrix, or one that stands for it, as factors."""
         raise NotImplementedError
+
+    def _factors(self) -> LowRank:
+        """Return the same in the units of the fit."""
+        return self._low_rank()
 
     def _solve_new_rows(self, intervals: Intervals) -> Matrix:
         """Return the matrix of other rows under the fitted columns."""
@@ -167,6 +181,10 @@ class CompletionEstimator(
         mean, sd = self.predictive(rows, cols)
         return np.asarray(mean, np.float64)[None], np.asarray(sd, np.float64)[None]
 
+    def _unit_of(self, cols: NDArray) -> NDArray | float:
+        """Return the unit in which errors of cells of these columns count."""
+        return 1.0
+
     def _not_converged(self, state: State) -> str:
         """Return the words of the warning."""
         raise NotImplementedError
@@ -178,7 +196,7 @@ class CompletionEstimator(
     def _check_shape(self, shape: tuple[int, int]) -> None:
         """Refuse parameters that do not fit the table."""
 
-    def _rank_to_fit(self) -> int:
+    def _rank_to_fit(self, shape: tuple[int, int]) -> int:
         """Return how many exact cells a row needs to be determined by the data."""
         return 1
 
@@ -231,16 +249,20 @@ class CompletionEstimator(
     def _fit(self, X: Any, y: Any, dense_result: bool = False) -> Any:
         """Read, fit and keep the result; a fit that fails leaves the estimator as it was."""
         with self._opened(X, dense_result) as table:
-            columns, treated = self._columns(X, table), self._check_fittable(table)
+            treated = self._check_fittable(table)
+            cells, settled = self._settled(treated)
+            settled |= self._columns(X, table)
             resume_point = self._resume_point(treated)
-            reporter = SweepReporter(self, X, y, columns)
+            reporter = SweepReporter(self, X, y, settled)
             # BLAS works on small factors here; its threads would only spin beside ours.
             with threadpool_limits(limits=1, user_api="blas"):
                 try:
-                    state = self._solve(treated, on_sweep=reporter, resume_point=resume_point)
+                    state = self._solve(
+                        cells, settled, on_sweep=reporter, resume_point=resume_point
+                    )
                 except KeyboardInterrupt:
                     state = reporter.kept()
-                fitted = columns | self._finished(treated, state) | self._parameters_of_fit()
+                fitted = settled | self._finished(cells, state) | self._parameters_of_fit()
             reporter.end(state, fitted, resume_point)
         for name in [name for name in vars(self) if name.endswith("_")]:
             delattr(self, name)
@@ -303,16 +325,46 @@ class CompletionEstimator(
             ("column", treated.by_col, treated.col_labels),
         ):
             exact, censored = np.diff(side.exact_ptr), np.diff(side.censored_ptr)
-            warn_about_coverage(axis, exact, exact + censored, self._rank_to_fit(), labels)
+            warn_about_coverage(
+                axis, exact, exact + censored, self._rank_to_fit(treated.shape), labels
+            )
         return treated
 
     def _columns(self, X: Any, table: Any) -> dict[str, Any]:
-        """Return n_features_in_ and feature_names_in_, as scikit-learn finds them in a table."""
+        """Return n_features_in_ and feature_names_in_, as scikit-learn finds them, and labels."""
+        labels = {"row_labels_": table.row_labels, "column_labels_": table.col_labels}
         if isinstance(X, Intervals) or opened(X).foreign:
-            return named_columns(table.shape[1], table.col_labels)
+            return labels | named_columns(table.shape[1], table.col_labels)
         found = BaseEstimator()
         validate_data(found, X, reset=True, skip_check_array=True)
-        return vars(found)
+        return labels | vars(found)
+
+    def locate(self, rows: ArrayLike, cols: ArrayLike) -> tuple[NDArray, NDArray]:
+        """Return the positions of cells of the fitted table that are named by their labels.
+
+        Whatever is asked of cells by position may be asked by text labels as well; where labels are
+        numbers this says which is meant.
+
+        Parameters
+        ----------
+        rows, cols : array-like of labels
+            Labels of the rows and of the columns, of a frame or of `Intervals.from_long`.
+        """
+        check_is_fitted(self)
+        return (
+            label_positions(rows, self.row_labels_, "row"),
+            label_positions(cols, self.column_labels_, "column"),
+        )
+
+    def _positions(
+        self, rows: Any, cols: Any, shape: tuple[int, int] | None = None
+    ) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+        """Return the positions of cells that are given by position or by text labels."""
+        if _are_texts(rows):
+            rows = label_positions(rows, self.row_labels_, "row")
+        if _are_texts(cols):
+            cols = label_positions(cols, self.column_labels_, "column")
+        return check_cells(rows, cols, self._model().shape if shape is None else shape)
 
     def _read_new(self, X: Any) -> Intervals:
         """Return the cells of rows to be solved for; an Intervals has limits of its own."""
@@ -363,10 +415,10 @@ class CompletionEstimator(
 
         Parameters
         ----------
-        rows : array-like of int, or a table
-            Rows of the cells; or, if ``cols`` is None, a table (not sparse) whose rows are solved
-            for as in `transform`.
-        cols : array-like of int, optional
+        rows : array-like of int or labels, or a table
+            Rows of the cells, by position or by text labels; or, if ``cols`` is None, a table (not
+            sparse) whose rows are solved for as in `transform`.
+        cols : array-like of int or labels, optional
             Columns of the cells, as many as ``rows``.
 
         Returns
@@ -377,10 +429,8 @@ class CompletionEstimator(
         """
         check_is_fitted(self)
         if cols is not None:
-            model = self._model()
-            return model.predict(
-                *check_cells(rows, cols, model.shape), effective_n_jobs(self.n_jobs)
-            )
+            at = self._positions(rows, cols)
+            return self._model().predict(*at, effective_n_jobs(self.n_jobs))
         if sparse.issparse(rows):
             raise TypeError(
                 "predict estimates every cell, so it takes no sparse table: ask for single cells "
@@ -406,9 +456,8 @@ class CompletionEstimator(
         lower, upper : array-like
             The bounds of each; infinite where there is none.
         """
-        matrix = self._model()
-        at = check_cells(rows, cols, matrix.shape)
-        return self._expected(matrix, at, (np.asarray(lower), np.asarray(upper)))
+        at = self._positions(rows, cols)
+        return self._expected(self._model(), at, (np.asarray(lower), np.asarray(upper)))
 
     def reconstruct(self, rows: Any = None, cols: Any = None) -> NDArray:
         """Return a dense block of the fitted low-rank matrix.
@@ -431,8 +480,8 @@ class CompletionEstimator(
         """Return minus the root mean squared error of cells predicted from the rest of their row.
 
         Each cell is hidden once (in five parts), its row solved for from the others with the fitted
-        column factors, and the distance of the prediction from the cell's interval taken. Higher is
-        better.
+        column factors, and the distance of the prediction from the cell's interval taken, in the
+        unit that the fit has for its column. Higher is better.
 
         Parameters
         ----------
@@ -452,7 +501,8 @@ class CompletionEstimator(
             hidden = part == fold
             shown = intervals.keep(~hidden[: intervals.n_exact], ~hidden[intervals.n_exact :])
             x = fitted._solve_new_rows(shown).predict(rows[hidden], cols[hidden])
-            total += Hinge().cells(x, lower[hidden], upper[hidden]).value.sum()
+            loss = Hinge().cells(x, lower[hidden], upper[hidden]).value
+            total += (loss / self._unit_of(cols[hidden]) ** 2).sum()
         return -float(np.sqrt(2 * total / len(rows)))
 
     def save(self, path: str | Path, *, overwrite: bool = False) -> Path:
@@ -499,6 +549,13 @@ def fitted_low_rank(estimator: CompletionEstimator[Any, Any]) -> LowRank:
         Fitted; else an error says so.
     """
     return estimator._low_rank()
+
+
+def _are_texts(given: Any) -> bool:
+    array = np.asarray(given)
+    return array.dtype.kind in "US" or (
+        array.dtype == object and any(isinstance(label, str) for label in array.flat)
+    )
 
 
 def _check_dense(intervals: Intervals, what: str, remedy: str) -> None:

@@ -18,6 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 from declip.estimators.base import SHARED_CONSTRAINTS, CompletionEstimator
 from declip.intervals import Intervals
 from declip.lowrank import LowRank
+from declip.scaling import mostly_missing
 from declip.solvers.gibbs import (
     JUDGED,
     R_HAT_LIMIT,
@@ -32,18 +33,15 @@ from declip.solvers.gibbs import (
 )
 from declip.validation import (
     MISSING_WORDS,
-    check_cells,
     check_memory,
     check_missing,
     check_missing_model,
-    check_rank,
+    rank_to_fit,
     warn_user,
 )
 
 __all__ = ["BayesCMC"]
 
-_MOST_FACTORS = 10  # of "auto"
-_SPARSE = 0.25  # share of observed cells below which a table counts as ratings
 _LARGEST_SEED = 2**31 - 1
 _SPECTRA = 20  # samples whose singular values are averaged
 _SIGNS = {"random": 0, "low": 1, "high": -1, "auto": None}
@@ -148,6 +146,8 @@ class BayesCMC(CompletionEstimator[Run, Posterior]):
         Columns of the table.
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Column names, if they were all strings.
+    row_labels_, column_labels_ : ndarray or None
+        Labels of the rows and columns, if the table had any.
 
     Notes
     -----
@@ -281,7 +281,7 @@ class BayesCMC(CompletionEstimator[Run, Posterior]):
         mean, sd : ndarray
             One of each for each cell.
         """
-        return self._model().moments(*self._cells(rows, cols), effective_n_jobs(self.n_jobs))
+        return self._model().moments(*self._positions(rows, cols), effective_n_jobs(self.n_jobs))
 
     def predictive_draws(
         self, rows: ArrayLike, cols: ArrayLike, most: int = 32
@@ -301,7 +301,7 @@ class BayesCMC(CompletionEstimator[Run, Posterior]):
             Of the normal distributions whose mixture is the prediction (of ``df`` degrees of
             freedom where that was asked for).
         """
-        return self._model().components(*self._cells(rows, cols), most)
+        return self._model().components(*self._positions(rows, cols), most)
 
     def predict_interval(
         self, rows: ArrayLike, cols: ArrayLike, coverage: float = 0.9
@@ -324,7 +324,7 @@ class BayesCMC(CompletionEstimator[Run, Posterior]):
         if not 0 < coverage < 1:
             raise ValueError(f"coverage must lie between 0 and 1; got {coverage!r}.")
         posterior = self._model()
-        at = self._cells(rows, cols)
+        at = self._positions(rows, cols)
         lower, upper = self.intervals_.bounds_at(*at)
         return credible_interval(posterior, at, lower, upper, coverage)
 
@@ -342,7 +342,7 @@ class BayesCMC(CompletionEstimator[Run, Posterior]):
             the rating that is asked about.
         """
         model, cut = self._model(), np.asarray(threshold, np.float64)
-        return model.above(*self._cells(rows, cols), cut, effective_n_jobs(self.n_jobs))
+        return model.above(*self._positions(rows, cols), cut, effective_n_jobs(self.n_jobs))
 
     def sample(self, n: int = 5, random_state: Any = None) -> NDArray:
         """Return complete tables drawn from the posterior (multiple imputation).
@@ -375,7 +375,7 @@ class BayesCMC(CompletionEstimator[Run, Posterior]):
             table[rows, cols] = posterior.complete(which, rows, cols, low, high, int(seed))
         return tables
 
-    def _solve(self, table: Any, **watched: Any) -> Run:
+    def _solve(self, table: Any, settled: dict[str, Any], **watched: Any) -> Run:
         seed = check_random_state(self.random_state).randint(_LARGEST_SEED)
         threads = effective_n_jobs(self.n_jobs)
         model = self._with_missing(self._chosen(table), table, seed, threads)
@@ -389,15 +389,11 @@ class BayesCMC(CompletionEstimator[Run, Posterior]):
     def _chosen(self, intervals: Intervals) -> Model:
         """Return the model, with "auto" settled."""
         shape, noise = intervals.shape, self.noise
-        if noise == "auto" and self.missing != "random":
-            noise = "column"
-        elif noise == "auto":
-            sparse = len(intervals) < _SPARSE * shape[0] * shape[1]
-            noise = "row+column" if sparse else "column"
-        rank = self.n_components
-        if rank == "auto":
-            rank = max(1, min(_MOST_FACTORS, min(shape) - 1))
-        return Model(int(rank), noise, float(self.df or 0.0))
+        if noise == "auto":
+            ratings = self.missing == "random" and mostly_missing(intervals)
+            noise = "row+column" if ratings else "column"
+        rank = rank_to_fit(self.n_components, shape)
+        return Model(rank, noise, float(self.df or 0.0))
 
     def _with_missing(self, model: Model, table: Intervals, seed: int, threads: int) -> Model:
         """Return the model with why cells of each column are missing, "auto" settled."""
@@ -488,8 +484,7 @@ class BayesCMC(CompletionEstimator[Run, Posterior]):
         return self.burn_in + self.n_samples
 
     def _check_shape(self, shape: tuple[int, int]) -> None:
-        if self.n_components != "auto":
-            check_rank(self.n_components, shape)
+        rank_to_fit(self.n_components, shape)
 
     def _model(self) -> Posterior:
         check_is_fitted(self)
@@ -522,11 +517,6 @@ class BayesCMC(CompletionEstimator[Run, Posterior]):
         x: NDArray | None = None,
     ) -> NDArray:
         return matrix.expected(*cells, *bounds, effective_n_jobs(self.n_jobs))
-
-    def _cells(
-        self, rows: ArrayLike, cols: ArrayLike
-    ) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-        return check_cells(rows, cols, self._model().shape)
 
 
 def _curve_of(posterior: Posterior) -> dict[str, Any] | None:

@@ -11,10 +11,11 @@ from joblib import effective_n_jobs
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from declip.estimators.base import SHARED_CONSTRAINTS
-from declip.estimators.factors import FreeRankEstimator
+from declip.estimators.factors import SCALING_CONSTRAINTS, FreeRankEstimator
 from declip.intervals import Intervals
 from declip.objective import Certificate
 from declip.penalties import ClippedTraceNorm, TraceNorm
+from declip.scaling import Scaling
 from declip.solvers import (
     ClippedTraceProblem,
     Limits,
@@ -43,10 +44,13 @@ class DTrCMC(FreeRankEstimator):
 
     Parameters
     ----------
-    alpha : float, default=0.2
-        Strength of the penalty on X.
-    alpha_clipped : float, default=0.2
-        Strength of the penalty on Clip(X).
+    alpha : float or "auto", default="auto"
+        Strength of the penalty on X. "auto" is 0.2 without scaling, and with it half of that of
+        `FroCMC`.
+    alpha_clipped : float or None, default=None
+        Strength of the penalty on Clip(X); None is that on X.
+    scale : {"auto", "columns", "table", "none"}, default="auto"
+        The units that the fit is made in, as in `FroCMC`.
     ceiling, floor : None, scalar, array-like or mapping, default=None
         Limits, as in `FroCMC`; here they must be known for every cell, observed or not, also when X
         is an `Intervals`.
@@ -81,7 +85,11 @@ class DTrCMC(FreeRankEstimator):
     Attributes
     ----------
     row_factors_, components_ : ndarray of shape (n_samples, rank_) and (rank_, n_features)
-        Factors U sqrt(S) and sqrt(S) V^T of the matrix.
+        Factors U sqrt(S) and sqrt(S) V^T of the matrix, in the units of the fit.
+    alpha_ : float
+        Strength of the penalty, in the units of the fit.
+    scaling_ : Scaling or None
+        The units of the fit; None if they are those of the table.
     singular_values_, rank_ : ndarray, int
         Singular values, largest first, and their number.
     objective_, history_, n_iter_ : float, ndarray, int
@@ -98,6 +106,8 @@ class DTrCMC(FreeRankEstimator):
         Zero and False; there are no offsets here.
     n_features_in_, feature_names_in_
         Columns of the table and their names.
+    row_labels_, column_labels_ : ndarray or None
+        Labels of the rows and columns, if the table had any.
 
     Notes
     -----
@@ -116,11 +126,12 @@ class DTrCMC(FreeRankEstimator):
     True
     """
 
+    _usual_alpha: ClassVar[float] = 0.2
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **SHARED_CONSTRAINTS,
         "clipped": [StrOptions({"hinge", "value", "missing"})],
-        "alpha": [Interval(Real, 0, None, closed="left")],
-        "alpha_clipped": [Interval(Real, 0, None, closed="left")],
+        **SCALING_CONSTRAINTS,
+        "alpha_clipped": [Interval(Real, 0, None, closed="left"), None],
         "solver": [StrOptions({"auto", "splitting", "subgradient"})],
         "first_step": [Interval(Real, 0, None, closed="neither")],
         "beyond": [Interval(Real, 0, None, closed="left")],
@@ -129,9 +140,10 @@ class DTrCMC(FreeRankEstimator):
 
     def __init__(
         self,
-        alpha: float = 0.2,
-        alpha_clipped: float = 0.2,
+        alpha: float | str = "auto",
+        alpha_clipped: float | None = None,
         *,
+        scale: str = "auto",
         ceiling: Any = None,
         floor: Any = None,
         clipped: str = "hinge",
@@ -148,6 +160,7 @@ class DTrCMC(FreeRankEstimator):
     ) -> None:
         self.alpha = alpha
         self.alpha_clipped = alpha_clipped
+        self.scale = scale
         self.ceiling = ceiling
         self.floor = floor
         self.clipped = clipped
@@ -173,33 +186,45 @@ class DTrCMC(FreeRankEstimator):
         """Return whether the solver is the splitting."""
         if self.solver != "auto":
             return self.solver == "splitting"
-        return fits_dense(shape) and self.max_rank is None and self.alpha > 0
+        return fits_dense(shape) and self.max_rank is None and self.alpha != 0
 
-    def _solve(self, table: Any, **watched: Any) -> Solution:
-        limits, stopping = self._limits(table), self._stopping(**watched)
-        start = limit_model(table, limits, self.beyond)
+    def _settled_alpha(self, cells: Any, scaled: bool) -> dict[str, float]:
+        alpha = super()._settled_alpha(cells, scaled)["alpha_"]
+        if scaled and isinstance(self.alpha, str):
+            alpha *= 0.5  # there are two penalties
+        return {"alpha_": alpha}
+
+    def _solve(self, table: Any, settled: dict[str, Any], **watched: Any) -> Solution:
+        limits, stopping = self._limits(table, settled["scaling_"]), self._stopping(**watched)
+        start, alpha = limit_model(table, limits, self.beyond), settled["alpha_"]
+        beta = alpha if self.alpha_clipped is None else float(self.alpha_clipped)
         if self._splits(table.shape):
-            second = limits if self.alpha_clipped > 0 else None
-            penalty = TracePenalty(self.alpha, self.alpha_clipped, second)
+            penalty = TracePenalty(alpha, beta, limits if beta > 0 else None)
             return douglas_rachford(table, Start(start), penalty, stopping)
         problem = ClippedTraceProblem(
             table,
-            TraceNorm(self.alpha),
-            ClippedTraceNorm(self.alpha_clipped, limits),
+            TraceNorm(alpha),
+            ClippedTraceNorm(beta, limits),
             self.max_rank,
             effective_n_jobs(self.n_jobs),
         )
         return subgradient_descent(problem, start, stopping, self.first_step)
 
-    def _limits(self, intervals: Intervals) -> Limits:
-        """Return the limits of every cell: those given, or those that the clipped cells share."""
+    def _limits(self, intervals: Intervals, scaling: Scaling | None) -> Limits:
+        """Return the limits of every cell: those given, or those that the clipped cells share.
+
+        The cells are in the units of the fit, and so are the limits; those given are not yet.
+        """
         if self.ceiling is None and self.floor is None:
             shared = intervals.common_limits()
             if shared is not None:
                 return Limits(*shared)
         labels = intervals.col_labels, intervals.row_labels
         shape, dtype = intervals.shape, intervals.dtype
-        return Limits(*limits_of_all_cells(self.ceiling, self.floor, shape, dtype, *labels))
+        limits = limits_of_all_cells(self.ceiling, self.floor, shape, dtype, *labels)
+        if scaling is not None:
+            limits = tuple(scaling.forward(limit).astype(dtype) for limit in limits)
+        return Limits(*limits)
 
     def _finished(self, table: Any, state: Solution) -> dict[str, Any]:
         gap = state.proof.gap if isinstance(state.proof, Certificate) else np.nan

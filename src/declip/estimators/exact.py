@@ -66,6 +66,8 @@ class ExactCMC(FreeRankEstimator):
         Zero and False; there are no offsets here.
     n_features_in_, feature_names_in_
         Columns of the table and their names.
+    row_labels_, column_labels_ : ndarray or None
+        Labels of the rows and columns, if the table had any.
 
     Notes
     -----
@@ -113,7 +115,10 @@ class ExactCMC(FreeRankEstimator):
         self.checkpoint = checkpoint
         self.on_interrupt = on_interrupt
 
-    def _solve(self, table: Any, **watched: Any) -> Solution:
+    def _settled(self, table: Any) -> tuple[Any, dict[str, Any]]:
+        return table, {}
+
+    def _solve(self, table: Any, settled: dict[str, Any], **watched: Any) -> Solution:
         return minimum_trace_norm(table, self._stopping(**watched), self.max_rank)
 
     def _row_penalty(self, components: NDArray) -> Ridge:

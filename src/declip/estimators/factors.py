@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
+from numbers import Real
 from typing import Any, ClassVar
 
 import numpy as np
 from joblib import effective_n_jobs
 from numpy.typing import ArrayLike, NDArray
+from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from declip.estimators.base import CompletionEstimator
@@ -18,34 +20,60 @@ from declip.losses import Loss
 from declip.lowrank import LowRank
 from declip.objective import certificate
 from declip.penalties import Ridge
+from declip.scaling import SCALES, Scaling
 from declip.solvers import Solution, Stopping, solve_rows
-from declip.validation import check_cells
 
-__all__ = ["FreeRankEstimator", "LowRankEstimator"]
+__all__ = ["SCALING_CONSTRAINTS", "FreeRankEstimator", "LowRankEstimator"]
 
-_OF_MEMORY = ("_fit_data", "_held")  # what is not in a copy
-
-
-@dataclass(frozen=True, eq=False)
-class FitData:
-    """What a fit was made of, kept by reference for what is computed only on request."""
-
-    intervals: Intervals
-    penalty: Ridge
+_OF_MEMORY = ("_fit_cells", "_held")  # what is not in a copy
+_STRENGTH = 0.15  # of what noise alone would ask for: near the best on real tables
+SCALING_CONSTRAINTS: dict[str, Any] = {
+    "alpha": [Interval(Real, 0, None, closed="left"), StrOptions({"auto"})],
+    "scale": [StrOptions({"auto", *SCALES})],
+}
 
 
 class LowRankEstimator(CompletionEstimator[Solution, LowRank]):
     """Holds a fitted low-rank matrix, and solves for new rows with its columns fixed.
 
     A subclass implements `_solve`, which fits the cells and returns a `Solution`, and has the
-    parameter ``alpha`` or a `_row_penalty` of its own.
+    parameter ``alpha`` or a `_row_penalty` of its own. With the parameter ``scale`` its solver gets
+    the cells in standard units: then ``scaling_`` is not None, factors and objective are in these
+    units, and `_model` is in those of the table.
     """
 
+    scale: str = "none"
+    scaling_: Scaling | None = None
+    alpha_: float
+    _usual_alpha: ClassVar[float] = 1.0  # "auto" without scaling
     _on_request: ClassVar[tuple[str, ...]] = ("singular_values_", "uncertainty_")
 
     def _row_penalty(self, components: NDArray) -> Ridge:
         """Return the penalty under which new rows are solved for, given column factors."""
-        return Ridge(self.alpha)
+        return Ridge(self._strength())
+
+    def _strength(self) -> float:
+        """Return the strength of the penalty of this fit."""
+        return float(getattr(self, "alpha_", self.alpha))
+
+    def _settled(self, table: Any) -> tuple[Any, dict[str, Any]]:
+        scaling = Scaling.asked_for(table, self.scale)
+        cells = table if scaling is None else scaling.apply(table).astype(table.dtype)
+        alpha = self._settled_alpha(cells, scaled=scaling is not None)
+        return cells, {"scaling_": scaling} | alpha
+
+    def _settled_alpha(self, cells: Any, scaled: bool) -> dict[str, float]:
+        """Return the strength that was asked for; "auto" by what noise alone would ask for.
+
+        Noise of standard deviation 1 in the observed cells has singular values up to about
+        sqrt(n) + sqrt(m), for n observed cells a column and m a row.
+        """
+        if not isinstance(self.alpha, str):
+            return {"alpha_": float(self.alpha)}
+        if not scaled:
+            return {"alpha_": self._usual_alpha}
+        by_row, by_col = (len(cells) / size for size in cells.shape)
+        return {"alpha_": float(_STRENGTH * (np.sqrt(by_row) + np.sqrt(by_col)))}
 
     def _loss(self) -> Loss:
         """Return the loss that was fitted."""
@@ -73,18 +101,19 @@ class LowRankEstimator(CompletionEstimator[Solution, LowRank]):
 
     def _finished(self, table: Any, state: Solution) -> dict[str, Any]:
         fitted = self._fitted(state)
-        penalty = self._row_penalty(fitted["components_"])
         held = fitted["row_factors_"], fitted["components_"], state.model
         # the cells by rows are kept, those by columns are not
-        return fitted | {"_fit_data": FitData(replace(table), penalty), "_held": held}
+        return fitted | {"_fit_cells": replace(table), "_held": held}
 
-    def _data(self) -> FitData:
-        data = vars(self).get("_fit_data")
-        if data is None:
+    def _cells_of_fit(self) -> Intervals:
+        """Return the cells of the fit, in its units."""
+        cells = vars(self).get("_fit_cells")
+        if cells is None:
             raise AttributeError("the cells of the fit are not at hand")
-        return data
+        return cells
 
-    def _model(self) -> LowRank:
+    def _factors(self) -> LowRank:
+        """Return the fitted matrix in the units of the fit."""
         check_is_fitted(self)
         P, components, model = vars(self).get("_held", (None, None, None))
         if P is not self.row_factors_ or components is not self.components_:
@@ -92,11 +121,40 @@ class LowRankEstimator(CompletionEstimator[Solution, LowRank]):
             self._held = self.row_factors_, self.components_, model
         return model
 
+    def _factors_in(self, scaling: Scaling | None) -> LowRank:
+        """Return the fitted matrix in other units, to start from: up to what they are shifted by.
+
+        Of the factors that is exact; the columns of a table that changed little keep their place.
+        """
+        model, old = self._factors(), self.scaling_
+        if old is scaling:
+            return model
+        ones = np.ones(model.shape[1])
+        before, after = (ones if one is None else one.units.scale for one in (old, scaling))
+        return replace(model, B=model.B * (before / after)[:, None].astype(model.dtype))
+
+    def _in_units(self, model: LowRank) -> LowRank:
+        """Return a matrix in the units of the fit in those of the table."""
+        if self.scaling_ is None:
+            return model
+        units = self.scaling_.units
+        return model.in_units(units.scale, units.shift)
+
+    def _standardised(self, intervals: Intervals) -> Intervals:
+        """Return cells of a table in the units of the fit."""
+        return intervals if self.scaling_ is None else self.scaling_.apply(intervals)
+
+    def _unit_of(self, cols: NDArray) -> NDArray | float:
+        return 1.0 if self.scaling_ is None else self.scaling_.units.scale[cols]
+
+    def _model(self) -> LowRank:
+        return self._in_units(self._factors())
+
     def _low_rank(self) -> LowRank:
         return self._model()
 
     def _columns_with(self, P: NDArray, b: NDArray) -> LowRank:
-        """Return the matrix of rows with these factors and offsets."""
+        """Return the matrix of rows with these factors and offsets, in the units of the fit."""
         Q = self.components_.T
         if not self.has_offsets_:
             return LowRank(P, Q, self.mean_)
@@ -106,12 +164,13 @@ class LowRankEstimator(CompletionEstimator[Solution, LowRank]):
     def _solve_new_rows(self, intervals: Intervals) -> LowRank:
         n, k, dtype = intervals.shape[0], len(self.components_), self.components_.dtype
         model = self._columns_with(np.zeros((n, k), dtype), np.zeros(n, dtype))
-        side = intervals.treat(self.clipped).astype(model.A.dtype).by_row
+        treated = self._standardised(intervals.treat(self.clipped))
+        side = treated.astype(model.A.dtype).by_row
         threads = effective_n_jobs(self.n_jobs)
         penalty = self._row_penalty(self.components_)
         solved = solve_rows(side, model, penalty, self._loss(), threads)
         self._check_finite(solved.A)
-        return solved
+        return self._in_units(solved)
 
     def _expected(
         self,
@@ -122,21 +181,25 @@ class LowRankEstimator(CompletionEstimator[Solution, LowRank]):
     ) -> NDArray:
         if x is None:
             x = matrix.predict(*cells, effective_n_jobs(self.n_jobs))
-        return self._loss().expected(x, *bounds)
+        if self.scaling_ is None or not self.scale_:  # the nearest point of an interval is that
+            return self._loss().expected(x, *bounds)  # in any units
+        z, *ends = (self.scaling_.forward(part, cells[1]) for part in (x, *bounds))
+        expected = self.scaling_.back(self._loss().expected(z, *ends), cells[1])
+        return np.clip(expected, *bounds).astype(x.dtype, copy=False)
 
     @cached_property
     def singular_values_(self) -> NDArray:
         """Singular values of P Q^T, largest first."""
-        self._data()
-        return self._model().singular_values()
+        self._cells_of_fit()
+        return self._factors().singular_values()
 
     def _certified_gap(self) -> float:
         """Return the duality gap of the fit, in units of the objective."""
-        data, loss = self._data(), self._loss()
+        cells, loss = self._cells_of_fit(), self._loss()
         proof = certificate(
-            data.intervals,
-            self._model(),
-            data.penalty,
+            cells,
+            self._factors(),
+            self._row_penalty(self.components_),
             loss,
             trace_norm=float(self.singular_values_.sum()),
             threads=effective_n_jobs(self.n_jobs),
@@ -146,9 +209,10 @@ class LowRankEstimator(CompletionEstimator[Solution, LowRank]):
     @cached_property
     def uncertainty_(self) -> CellUncertainty:
         """Noise of the columns and exact cells of the rows, from which `predictive` is computed."""
-        data, model = self._data(), self._model()
-        ridge = data.penalty.vector(model.rank, model.bias, model.dtype)
-        return CellUncertainty.of(data.intervals, model, ridge)
+        cells, model = self._cells_of_fit(), self._factors()
+        penalty = self._row_penalty(self.components_)
+        ridge = penalty.vector(model.rank, model.bias, model.dtype)
+        return CellUncertainty.of(cells, model, ridge)
 
     def predictive(self, rows: ArrayLike, cols: ArrayLike) -> tuple[NDArray, NDArray]:
         """Return mean and standard deviation of the values of cells of the fitted table.
@@ -172,14 +236,14 @@ class LowRankEstimator(CompletionEstimator[Solution, LowRank]):
         of the factors of the row given those of the columns: read it as "at least".
         """
         model = self._model()
-        at = check_cells(rows, cols, model.shape)
+        at = self._positions(rows, cols)
         if not hasattr(self, "uncertainty_"):
             raise ValueError(
                 f"This {type(self).__name__} has not kept the cells that it was fitted to, as one "
                 "fitted to blocks, or saved by an earlier version, has not: fit it again in memory."
             )
         mean = model.predict(*at, effective_n_jobs(self.n_jobs)).astype(np.float64)
-        return mean, self.uncertainty_.sd(model, *at)
+        return mean, self.uncertainty_.sd(self._factors(), *at) * self._unit_of(at[1])
 
     def _not_converged(self, solution: Solution) -> str:
         return (
@@ -196,11 +260,13 @@ class LowRankEstimator(CompletionEstimator[Solution, LowRank]):
     def _check_loaded(self) -> None:
         """Refuse a state that was read from a file and in which the parts do not fit together."""
         self._validate_params()
-        model = self._model()
+        model = self._factors()
         model._check_loaded()
         shape = len(self.row_offset_), len(self.column_offset_)
         if model.shape != shape or shape[1] != self.n_features_in_:
             raise ValueError("factors and offsets are not of one table")
+        if self.scaling_ is not None and len(self.scaling_.units.scale) != shape[1]:
+            raise ValueError("the units are not those of the columns")
 
 
 class FreeRankEstimator(LowRankEstimator):
@@ -211,8 +277,8 @@ class FreeRankEstimator(LowRankEstimator):
     @cached_property
     def singular_values_(self) -> NDArray:
         """Singular values that are not zero, largest first."""
-        self._data()
-        S = self._model().singular_values()
+        self._cells_of_fit()
+        S = self._factors().singular_values()
         return S[S > 0]
 
     @cached_property

@@ -17,7 +17,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from declip.blocks import BlockProblem, BlockTable, Here, ObjectiveTerms, Runner, fit_blocks
 from declip.estimators.base import SHARED_CONSTRAINTS
-from declip.estimators.factors import LowRankEstimator
+from declip.estimators.factors import SCALING_CONSTRAINTS, LowRankEstimator
 from declip.intervals import Intervals
 from declip.losses import CLIPPED_MODES, Loss
 from declip.lowrank import LowRank
@@ -33,12 +33,15 @@ from declip.solvers import (
 from declip.validation import (
     check_memory,
     check_no_limits,
-    check_rank,
     check_some_exact,
     named_columns,
+    rank_to_fit,
 )
 
 __all__ = ["FroCMC"]
+
+_FACTORS = 10  # of "auto"
+_FACTORS_OF_TABLES = 30  # the penalty puts out those that are not needed
 
 
 class FroCMC(LowRankEstimator):
@@ -54,8 +57,9 @@ class FroCMC(LowRankEstimator):
 
     Parameters
     ----------
-    n_components : int, default=10
-        Number of factors k, from 1 to the smaller side of the table.
+    n_components : int or "auto", default="auto"
+        Number of factors k, from 1 to the smaller side of the table. "auto" is 10, or 30 where
+        columns are scaled; at most one less than the smaller side.
     ceiling, floor : None, scalar, array-like or mapping, default=None
         Limits: a scalar, one per column, one per row of shape (n_samples, 1), one per cell, or a
         mapping from column name to limit. A value at its limit is clipped; a value beyond it is an
@@ -68,8 +72,15 @@ class FroCMC(LowRankEstimator):
           (`scale_`), and restored cells are expected values given that they lie beyond the limit;
         - "value": as if the limit were the value (MC);
         - "missing": left out (MCi).
-    alpha : float, default=0.1
-        Strength of the penalty, against a sum of cell losses.
+    alpha : float or "auto", default="auto"
+        Strength of the penalty, against a sum of cell losses. "auto" is 0.1 without scaling, and
+        with it :math:`0.15 (\sqrt{n} + \sqrt{m})` for n observed cells a column and m a row. To
+        choose it by held-out cells, see `EntrySearchCV`.
+    scale : {"auto", "columns", "table", "none"}, default="auto"
+        The units that the fit is made in: each column (or the table as a whole) brought to mean 0
+        and standard deviation 1, limits included, or as they are. "auto" is "columns", or "none"
+        where less than a quarter of the cells are observed, as of ratings. Whatever is returned is
+        in the units of the table; factors and objective are in those of the fit (`scaling_`).
     bias : bool, default=False
         Whether to add a mean and penalised row and column offsets:
         :math:`x_{ij} = \mu + b_i + c_j + p_i^T q_j`.
@@ -106,10 +117,16 @@ class FroCMC(LowRankEstimator):
 
     Attributes
     ----------
-    row_factors_ : ndarray of shape (n_samples, n_components)
-        Row factors P.
-    components_ : ndarray of shape (n_components, n_features)
-        Column factors Q^T.
+    row_factors_ : ndarray of shape (n_samples, n_components_)
+        Row factors P, in the units of the fit.
+    components_ : ndarray of shape (n_components_, n_features)
+        Column factors Q^T, in the units of the fit.
+    n_components_ : int
+        Number of factors.
+    alpha_ : float
+        Strength of the penalty, in the units of the fit.
+    scaling_ : Scaling or None
+        The units of the fit; None if they are those of the table.
     row_offset_, column_offset_ : ndarray of shape (n_samples,) and (n_features,)
         Offsets; zero without ``bias``.
     mean_ : float
@@ -118,7 +135,7 @@ class FroCMC(LowRankEstimator):
         Whether there are offsets: ``bias`` at the time of the fit.
     scale_ : float
         Noise scale of "tobit", else 0.
-    singular_values_ : ndarray of shape (n_components,)
+    singular_values_ : ndarray of shape (n_components_,)
         Singular values of P Q^T, largest first.
     objective_ : float
         The objective at the fit. For "tobit" it is the negative log-likelihood plus
@@ -139,6 +156,8 @@ class FroCMC(LowRankEstimator):
         Columns of the table.
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Column names, if they were all strings.
+    row_labels_, column_labels_ : ndarray or None
+        Labels of the rows and columns, if the table had any.
 
     Notes
     -----
@@ -165,9 +184,9 @@ class FroCMC(LowRankEstimator):
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **SHARED_CONSTRAINTS,
-        "n_components": [Interval(Integral, 1, None, closed="left")],
+        **SCALING_CONSTRAINTS,
+        "n_components": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
         "clipped": [StrOptions(set(CLIPPED_MODES))],
-        "alpha": [Interval(Real, 0, None, closed="left")],
         "bias": ["boolean"],
         "alpha_bias": [Interval(Real, 0, None, closed="left"), None],
         "init": [StrOptions({"random", "svd"})],
@@ -177,15 +196,17 @@ class FroCMC(LowRankEstimator):
     }
 
     _on_request: ClassVar[tuple[str, ...]] = (*LowRankEstimator._on_request, "gap_")
+    _usual_alpha: ClassVar[float] = 0.1
 
     def __init__(
         self,
-        n_components: int = 10,
+        n_components: int | str = "auto",
         *,
         ceiling: Any = None,
         floor: Any = None,
         clipped: str = "hinge",
-        alpha: float = 0.1,
+        alpha: float | str = "auto",
+        scale: str = "auto",
         bias: bool = False,
         alpha_bias: float | None = None,
         init: str = "random",
@@ -204,6 +225,7 @@ class FroCMC(LowRankEstimator):
         self.floor = floor
         self.clipped = clipped
         self.alpha = alpha
+        self.scale = scale
         self.bias = bias
         self.alpha_bias = alpha_bias
         self.init = init
@@ -247,6 +269,11 @@ class FroCMC(LowRankEstimator):
         self._check_shape(table.shape)
         if table.n_exact == 0:
             check_some_exact(np.empty(0), np.empty(0), len(table))
+        if self.scale not in ("auto", "none"):
+            raise ValueError(
+                f"A folder of blocks is fitted in its own units, not with scale={self.scale!r}: "
+                'leave it at "auto", and bring the columns to common units before prepare_blocks.'
+            )
         if self.init != "random" or self.warm_start:
             raise ValueError('A folder of blocks is fitted from init="random", not warm_start.')
         if self.checkpoint is not None:
@@ -256,30 +283,46 @@ class FroCMC(LowRankEstimator):
             )
         return table
 
-    def _block_problem(self, table: BlockTable, runner: Runner) -> BlockProblem:
+    def _settled(self, table: Any) -> tuple[Any, dict[str, Any]]:
+        if not isinstance(table, Intervals):
+            settled = {"scaling_": None} | self._settled_alpha(table, scaled=False)
+        else:
+            table, settled = super()._settled(table)
+        most = _FACTORS if settled["scaling_"] is None else _FACTORS_OF_TABLES
+        return table, settled | {"n_components_": self._rank(table.shape, most)}
+
+    def _rank(self, shape: tuple[int, int], most: int = _FACTORS) -> int:
+        """Return the number of factors, of "auto" so many at most."""
+        return rank_to_fit(self.n_components, shape, most)
+
+    def _block_problem(
+        self, table: BlockTable, settled: dict[str, Any], runner: Runner
+    ) -> BlockProblem:
         """Return what is minimised over blocks."""
         threads = effective_n_jobs(self.n_jobs)
-        terms = ObjectiveTerms(self._penalty(), bool(self.bias), self.clipped, threads)
+        penalty = self._penalty(settled["alpha_"])
+        terms = ObjectiveTerms(penalty, bool(self.bias), self.clipped, threads)
         seed = self._rng().bit_generator.state
-        return BlockProblem(table, runner, int(self.n_components), terms, dict(seed))
+        return BlockProblem(table, runner, settled["n_components_"], terms, dict(seed))
 
     def _rng(self) -> np.random.Generator:
         seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
         return np.random.default_rng(seed)
 
-    def _solve(self, table: Any, **watched: Any) -> Solution:
+    def _solve(self, table: Any, settled: dict[str, Any], **watched: Any) -> Solution:
+        stopping = self._stopping(**watched)
         if isinstance(table, BlockTable):
-            return fit_blocks(self._block_problem(table, Here()), self._stopping(**watched))
-        start, loss = self._start(table)
-        threads = effective_n_jobs(self.n_jobs)
-        problem = TableProblem(table, start, self._penalty(), threads, half=self.half_precision)
-        return minimise(problem, loss, self._stopping(**watched))
+            return fit_blocks(self._block_problem(table, settled, Here()), stopping)
+        start, loss = self._start(table, settled)
+        threads, penalty = effective_n_jobs(self.n_jobs), self._penalty(settled["alpha_"])
+        problem = TableProblem(table, start, penalty, threads, half=self.half_precision)
+        return minimise(problem, loss, stopping)
 
-    def _start(self, intervals: Intervals) -> tuple[LowRank, Loss]:
+    def _start(self, intervals: Intervals, settled: dict[str, Any]) -> tuple[LowRank, Loss]:
         """Return the start and the loss to begin with."""
-        rank, rng = int(self.n_components), self._rng()
+        rank, rng = settled["n_components_"], self._rng()
         if self.warm_start and hasattr(self, "row_factors_"):
-            model = self._model()
+            model = self._factors_in(settled["scaling_"])
             if (model.shape, model.rank, model.bias) == (intervals.shape, rank, self.bias):
                 start = restart_dead_factors(model.astype(intervals.dtype), intervals, rng)
                 return start, start_loss(intervals, self.clipped, self.scale_)
@@ -287,24 +330,23 @@ class FroCMC(LowRankEstimator):
         return start, start_loss(intervals, self.clipped)
 
     def _check_shape(self, shape: tuple[int, int]) -> None:
-        rank = check_rank(self.n_components, shape) + self.bias
+        rank = self._rank(shape) + self.bias
         check_memory((sum(shape), rank), np.float32, "FroCMC", "lower n_components.")
 
-    def _rank_to_fit(self) -> int:
-        return int(self.n_components)
+    def _rank_to_fit(self, shape: tuple[int, int]) -> int:
+        return 1 if self.n_components == "auto" else self._rank(shape)
 
-    def _penalty(self) -> Ridge:
-        alpha_bias = None if self.alpha_bias is None else float(self.alpha_bias)
-        return Ridge(float(self.alpha), alpha_bias)
+    def _penalty(self, alpha: float) -> Ridge:
+        return Ridge(alpha, None if self.alpha_bias is None else float(self.alpha_bias))
 
     def _row_penalty(self, components: NDArray) -> Ridge:
-        return self._penalty()
+        return self._penalty(self._strength())
 
     def _finished(self, table: Any, state: Solution) -> dict[str, Any]:
         if isinstance(table, Intervals):
             return super()._finished(table, state)
         known = {"singular_values_": state.factors.singular_values(), "gap_": float("nan")}
-        return self._fitted(state) | known | {"_fit_data": None}
+        return self._fitted(state) | known | {"_fit_cells": None}
 
     @cached_property
     def gap_(self) -> float:

@@ -18,8 +18,8 @@ _FACTORS = ("row_factors_", "components_", "row_offset_", "column_offset_", "sca
 class SweepReporter:
     """Tells the callbacks, and the terminal if verbose, of each sweep and of the end."""
 
-    def __init__(self, estimator: Any, X: Any, y: Any, columns: dict[str, Any]) -> None:
-        self.estimator, self.columns = estimator, columns
+    def __init__(self, estimator: Any, X: Any, y: Any, settled: dict[str, Any]) -> None:
+        self.estimator, self.settled = estimator, settled
         self.told = {"estimator": estimator, "X": X, "y": y}
         self.last: Any = None  # what to keep after Ctrl-C
         self.interrupted = False
@@ -36,7 +36,7 @@ class SweepReporter:
             print(f"sweep {state.n_iter:4d}: objective {state.history[-1]:.8g}")
         task = self.context.subcontext(task_name="sweep")
         task.call_on_fit_task_begin(**self.told)
-        attributes = lambda: self.columns | estimator._fitted(state)  # noqa: E731
+        attributes = lambda: self.settled | estimator._fitted(state)  # noqa: E731
         return task.call_on_fit_task_end(**self.told, reconstruction_attributes=attributes)
 
     def kept(self) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from copy import copy
 from functools import cached_property
-from numbers import Integral, Real
+from numbers import Integral
 from os import PathLike
 from typing import Any, ClassVar
 
@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from declip.estimators.base import SHARED_CONSTRAINTS
-from declip.estimators.factors import FreeRankEstimator
+from declip.estimators.factors import SCALING_CONSTRAINTS, FreeRankEstimator
 from declip.intervals import Intervals, as_intervals
 from declip.losses import CLIPPED_MODES, Loss
 from declip.lowrank import LowRank
@@ -49,9 +49,11 @@ class TrCMC(FreeRankEstimator):
 
     Parameters
     ----------
-    alpha : float, default=1.0
+    alpha : float or "auto", default="auto"
         Strength of the penalty, against a sum of cell losses. From `largest_alpha` on, the best
-        matrix is 0.
+        matrix is 0. "auto" is 1 without scaling, and with it as in `FroCMC`.
+    scale : {"auto", "columns", "table", "none"}, default="auto"
+        The units that the fit is made in, as in `FroCMC`.
     ceiling, floor : None, scalar, array-like or mapping, default=None
         Limits, as in `FroCMC`.
     clipped : {"hinge", "tobit", "value", "missing"}, default="hinge"
@@ -81,7 +83,12 @@ class TrCMC(FreeRankEstimator):
     Attributes
     ----------
     row_factors_, components_ : ndarray of shape (n_samples, rank_) and (rank_, n_features)
-        Factors U sqrt(S) and sqrt(S) V^T of the matrix (for rank 0 one column of zeros).
+        Factors U sqrt(S) and sqrt(S) V^T of the matrix, in the units of the fit (for rank 0 one
+        column of zeros).
+    alpha_ : float
+        Strength of the penalty, in the units of the fit.
+    scaling_ : Scaling or None
+        The units of the fit; None if they are those of the table.
     singular_values_ : ndarray of shape (rank_,)
         Singular values, largest first.
     rank_ : int
@@ -99,6 +106,8 @@ class TrCMC(FreeRankEstimator):
         Zero and False; there are no offsets here.
     n_features_in_, feature_names_in_
         Columns of the table and their names.
+    row_labels_, column_labels_ : ndarray or None
+        Labels of the rows and columns, if the table had any.
 
     Notes
     -----
@@ -123,7 +132,7 @@ class TrCMC(FreeRankEstimator):
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **SHARED_CONSTRAINTS,
         "clipped": [StrOptions(set(CLIPPED_MODES))],
-        "alpha": [Interval(Real, 0, None, closed="left")],
+        **SCALING_CONSTRAINTS,
         "max_rank": [Interval(Integral, 1, None, closed="left"), None],
         "solver": [StrOptions({"auto", "splitting", "proximal", "factored"})],
         "warm_start": ["boolean"],
@@ -133,8 +142,9 @@ class TrCMC(FreeRankEstimator):
 
     def __init__(
         self,
-        alpha: float = 1.0,
+        alpha: float | str = "auto",
         *,
+        scale: str = "auto",
         ceiling: Any = None,
         floor: Any = None,
         clipped: str = "hinge",
@@ -149,6 +159,7 @@ class TrCMC(FreeRankEstimator):
         on_interrupt: str = "raise",
     ) -> None:
         self.alpha = alpha
+        self.scale = scale
         self.ceiling = ceiling
         self.floor = floor
         self.clipped = clipped
@@ -162,18 +173,19 @@ class TrCMC(FreeRankEstimator):
         self.checkpoint = checkpoint
         self.on_interrupt = on_interrupt
 
-    def _solve(self, table: Any, **watched: Any) -> Solution:
-        start, loss = self._start(table)
+    def _solve(self, table: Any, settled: dict[str, Any], **watched: Any) -> Solution:
+        start, loss = self._start(table, settled)
+        alpha = settled["alpha_"]
         near, solver = start.squared_norm() > 0, self._solver(table.shape)
         stopping, threads = self._stopping(**watched), effective_n_jobs(self.n_jobs)
         if solver == "splitting":
             begin = Start(start, loss.scale, near)
-            return douglas_rachford(table, begin, TracePenalty(self.alpha), stopping)
-        problem = TraceProblem(table, TraceNorm(self.alpha), loss, self.max_rank, threads)
+            return douglas_rachford(table, begin, TracePenalty(alpha), stopping)
+        problem = TraceProblem(table, TraceNorm(alpha), loss, self.max_rank, threads)
         if solver == "factored":
             return factored(problem, start, stopping)
         # A warm start is near the solution already: no continuation.
-        first = self.alpha if near else largest_alpha(table, loss)
+        first = alpha if near else largest_alpha(table, loss)
         return proximal(problem, start, stopping, first)
 
     def _solver(self, shape: tuple[int, int]) -> str:
@@ -182,15 +194,15 @@ class TrCMC(FreeRankEstimator):
             return self.solver
         if not fits_dense(shape):
             return "factored"
-        return "splitting" if self.alpha > 0 and self.max_rank is None else "proximal"
+        return "splitting" if self.alpha != 0 and self.max_rank is None else "proximal"
 
     def _check_shape(self, shape: tuple[int, int]) -> None:
         if self.solver == "splitting":
             check_splitting("TrCMC", shape, self.alpha, self.max_rank)
 
-    def _start(self, intervals: Intervals) -> tuple[LowRank, Loss]:
+    def _start(self, intervals: Intervals, settled: dict[str, Any]) -> tuple[LowRank, Loss]:
         if self.warm_start and hasattr(self, "row_factors_"):
-            model = self._model()
+            model = self._factors_in(settled["scaling_"])
             if model.shape == intervals.shape:
                 loss = start_loss(intervals, self.clipped, self.scale_)
                 return model.astype(intervals.dtype), loss
@@ -232,8 +244,9 @@ def trace_path(
     X : array-like, frame, sparse matrix or Intervals
         The table.
     alphas : array-like of float, optional
-        Penalties, gone through from the largest to the smallest. By default ``n_alphas`` of
-        them, evenly spaced in logs from the largest useful one to ``ratio`` times that.
+        Penalties in the units of the fit, gone through from the largest to the smallest. By default
+        ``n_alphas`` of them, evenly spaced in logs from the largest useful one to ``ratio`` times
+        that.
     n_alphas, ratio : int, float
         See ``alphas``.
     **params : dict
@@ -255,7 +268,8 @@ def trace_path(
     model = TrCMC(**{**params, "warm_start": True})
     model._validate_params()
     intervals = as_intervals(X, model.ceiling, model.floor, estimator=model)
-    penalties = _penalties(alphas, intervals.treat(model.clipped), model.clipped, n_alphas, ratio)
+    cells, _ = model._settled(intervals.treat(model.clipped))
+    penalties = _penalties(alphas, cells, model.clipped, n_alphas, ratio)
     fitted: list[TrCMC] = []
     limits = {"ceiling": model.ceiling, "floor": model.floor}
     for alpha in penalties:

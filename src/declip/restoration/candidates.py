@@ -185,10 +185,16 @@ def untuned(method: str, intervals: Intervals, settings: Settings) -> Any:
     if method == "column":
         return ColumnTobit(shared=settings.shared)
     if method == "trace":
-        return TrCMC(clipped="tobit", tol=1e-3, max_iter=300, n_jobs=n_jobs)
+        return TrCMC(clipped="tobit", scale="none", tol=1e-3, max_iter=300, n_jobs=n_jobs)
     clipped, _, bias = method.partition("+")
     return FroCMC(
-        clipped=clipped, bias=bool(bias), max_iter=60, tol=1e-4, random_state=seed, n_jobs=n_jobs
+        clipped=clipped,
+        bias=bool(bias),
+        scale="none",
+        max_iter=60,
+        tol=1e-4,
+        random_state=seed,
+        n_jobs=n_jobs,
     )
 
 

@@ -7,6 +7,7 @@ from declip.validation.cells import (
     check_logarithms,
     check_selection,
     check_triplets,
+    label_positions,
     refuse_repeated,
 )
 from declip.validation.columns import check_columns, named_columns
@@ -24,6 +25,7 @@ from declip.validation.limits import (
     limits_of_all_cells,
     resolve_limit,
 )
+from declip.validation.long import read_long
 from declip.validation.messages import warn_user
 from declip.validation.missing import MISSING_WORDS, check_missing, check_missing_model
 from declip.validation.sizes import (
@@ -34,6 +36,7 @@ from declip.validation.sizes import (
     check_same_shape,
     check_splitting,
     free_memory,
+    rank_to_fit,
 )
 from declip.validation.tables import backend_of, check_bounds, table_to_triplets
 
@@ -61,9 +64,12 @@ __all__ = [
     "check_splitting",
     "check_triplets",
     "free_memory",
+    "label_positions",
     "limits_of_all_cells",
     "name_some",
     "named_columns",
+    "rank_to_fit",
+    "read_long",
     "refuse_repeated",
     "resolve_limit",
     "table_to_triplets",

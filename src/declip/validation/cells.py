@@ -122,6 +122,24 @@ def check_cells(rows: Any, cols: Any, shape: Shape) -> tuple[NDArray[np.int32], 
     return rows.astype(np.int32, copy=False), cols.astype(np.int32, copy=False)
 
 
+def label_positions(given: Any, labels: NDArray[Any] | None, axis: str) -> NDArray[np.int32]:
+    """Return where rows or columns with these labels are in a table that has ``labels``."""
+    if labels is None:
+        raise ValueError(
+            f"The {axis}s of the table of the fit have no labels, by which to look up {given!r}: "
+            "give their positions, counted from 0."
+        )
+    position = {label: i for i, label in enumerate(labels.tolist())}
+    asked = np.asarray(given, dtype=object).ravel().tolist()
+    unknown = [label for label in asked if label not in position]
+    if unknown:
+        raise KeyError(
+            f"The table of the fit has no {axis} {unknown[0]!r}"
+            + (f", nor {len(unknown) - 1} others that were asked for." if unknown[1:] else ".")
+        )
+    return np.array([position[label] for label in asked], np.int32)
+
+
 def check_selection(which: Any, size: int, name: str) -> NDArray[np.intp]:
     """Turn a choice of rows or columns (None, slice, integers or a mask) into positions."""
     if which is None or isinstance(which, slice):
@@ -142,8 +160,10 @@ def check_selection(which: Any, size: int, name: str) -> NDArray[np.intp]:
     return np.arange(size)[index.astype(np.intp)]
 
 
-def sort_cells(rows: Any, cols: Any, values: Any, shape: Shape, what: str) -> Triplets:
-    """Sort cells by row, then column, and refuse duplicates.
+def sort_cells(
+    rows: Any, cols: Any, values: Any, shape: Shape, what: str, **labels: Any
+) -> Triplets:
+    """Sort cells by row, then column, and refuse duplicates; ``labels`` name them in the error.
 
     The sort is scipy's conversion from COO to CSR of the positions, linear in the cells up to
     the order within each row. It would sum duplicates, so that fewer cells come out than went in.
@@ -154,7 +174,7 @@ def sort_cells(rows: Any, cols: Any, values: Any, shape: Shape, what: str) -> Tr
     positions = np.arange(rows.size, dtype=np.int32 if rows.size <= MOST_INDICES else np.int64)
     by_row = sp.coo_array((positions, (rows, cols)), shape=shape).tocsr()
     if by_row.nnz < rows.size:
-        _refuse_duplicates(rows, cols, shape, what)
+        _refuse_duplicates(Triplets(rows, cols, values, shape, **labels), what)
     sorted_rows = np.repeat(np.arange(shape[0], dtype=np.int32), np.diff(by_row.indptr))
     sorted_cols = by_row.indices.astype(np.int32, copy=False)
     return Triplets(sorted_rows, sorted_cols, values[by_row.data], shape, order=by_row.data)
@@ -271,14 +291,19 @@ def _is_sorted(rows: NDArray[Any], cols: NDArray[Any]) -> bool:
     return bool(later.all())
 
 
-def _refuse_duplicates(rows: NDArray[Any], cols: NDArray[Any], shape: Shape, what: str) -> NoReturn:
-    keys = rows.astype(np.int64) * shape[1] + cols
+def _refuse_duplicates(cells: Triplets, what: str) -> NoReturn:
+    rows, cols = cells.rows, cells.cols
+    keys = rows.astype(np.int64) * cells.shape[1] + cols
     order = np.argsort(keys, kind="stable")
     repeats = np.flatnonzero(keys[order][1:] == keys[order][:-1])
     k = repeats[np.argmin(order[repeats + 1])]
     earlier, later = order[k], order[k + 1]
+    row, column = (
+        axis_name("row", rows[later], cells.row_labels),
+        axis_name("column", cols[later], cells.col_labels),
+    )
     raise ValueError(
-        f"Cell row {rows[later]}, column {cols[later]} is given twice, as {what} {earlier} and "
+        f"Cell {row}, {column} is given twice, as {what} {earlier} and "
         f"{later} (counting from 0); repeated {what} in all: {repeats.size}. "
         "Repeated cells are never summed: keep one value for each cell."
     )

@@ -52,7 +52,8 @@ def resolve_limit(limit: Any, cells: Triplets, side: Side) -> Limit:
     limit : None, number, array, data frame, scipy.sparse container, mapping or pandas Series
         One for all; ``(n_cols,)`` or ``(1, n_cols)``; ``(n_rows, 1)``; ``(n_rows, n_cols)``,
         where cells that sparse input does not store have no limit; a mapping or Series from
-        column label or number to limit; for triplets also one limit for each of them.
+        column label or number to limit; a Series with the labels of the rows; for triplets also one
+        limit for each of them. Frames are aligned by their labels.
     cells : Triplets
         The observed cells.
     side : {"ceiling", "floor"}
@@ -63,16 +64,18 @@ def resolve_limit(limit: Any, cells: Triplets, side: Side) -> Limit:
     Limit
     """
     kind: Kind
-    if limit is None:
+    if isinstance(limit, Limit):
+        kind, values = limit.kind, limit.values
+    elif limit is None:
         kind, values = "table", np.asarray(NO_LIMIT[side])
     elif isinstance(limit, Mapping):
         kind, values = "column", _from_mapping(limit, cells, side)
     elif _is_series(limit) and not (cells.order is not None and len(limit) == cells.values.size):
         if not limit.index.is_unique:
             raise ValueError(
-                f"{side} names a column twice: the index of the Series must be unique."
+                f"{side} names a column or row twice: the index of the Series must be unique."
             )
-        kind, values = "column", _from_mapping(limit.to_dict(), cells, side)
+        kind, values = _from_series(limit, cells, side)
     elif sp.issparse(limit):
         kind, values = "cell", _from_sparse(limit, cells, side)
     else:
@@ -265,9 +268,22 @@ def _aligned(limit: Table, cells: Triplets, side: Side) -> NDArray[Any]:
     return values
 
 
+def _from_series(limit: Any, cells: Triplets, side: Side) -> tuple[Kind, NDArray[Any]]:
+    """Return the limits of a Series by column; by row, if it has the labels of the rows."""
+    labels, rows = list(limit.index), cells.row_labels
+    columns = set() if cells.col_labels is None else set(cells.col_labels)
+    if rows is None or set(labels) != set(rows) or columns.issuperset(labels):
+        return "column", _from_mapping(limit.to_dict(), cells, side)
+    position = {label: i for i, label in enumerate(labels)}
+    numbers = _as_numbers(limit.to_numpy(), cells, side)
+    return "row", numbers[[position[label] for label in rows]]
+
+
 def _order(
     given: NDArray[Any] | None, known: NDArray[Any] | None, axis: str, side: Side
 ) -> slice | list[int]:
+    if given is not None and known is None and axis == "row":
+        known = np.arange(len(given))  # the labels of a table that says no more than the order
     if given is None or known is None or list(given) == list(known):
         return slice(None)
     position = {label: i for i, label in enumerate(given)}

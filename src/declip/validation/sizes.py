@@ -25,6 +25,16 @@ def check_rank(n_components: Any, shape: tuple[int, int]) -> int:
     return int(n_components)
 
 
+def rank_to_fit(n_components: Any, shape: tuple[int, int], most: int = 10) -> int:
+    """Return the rank that was asked for, checked; "auto" is ``most``, or less in a narrow table.
+
+    One less than the smaller side: as many factors as columns would leave nothing to the noise.
+    """
+    if isinstance(n_components, str):
+        return max(1, min(most, min(shape) - 1))
+    return check_rank(n_components, shape)
+
+
 def check_same_shape(
     name: str, shape: tuple[int, int], expected: tuple[int, int], what: str
 ) -> None:

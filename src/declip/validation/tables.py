@@ -22,6 +22,7 @@ from declip.validation.cells import (
     where,
 )
 from declip.validation.columns import column_to_float, refuse_dates, series_to_float
+from declip.validation.looks_long import refuse_long
 from declip.validation.sizes import check_memory
 
 
@@ -124,6 +125,7 @@ def backend_of(X: Any) -> Any:
 
 
 def _dense_cells(X: Any, estimator: Any) -> Triplets:
+    refuse_long(X)
     table = as_table(X, estimator=estimator)
     check_memory((2, *table.values.shape), np.float64, "X", "pass it as a scipy.sparse matrix.")
     observed = ~np.isnan(table.values)

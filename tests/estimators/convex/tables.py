@@ -11,12 +11,12 @@ each_solver = pytest.mark.parametrize("solver", ["splitting", "proximal", "facto
 each_convex = pytest.mark.parametrize(
     "estimator",
     [
-        TrCMC(0.5),
-        TrCMC(0.5, solver="proximal"),
-        TrCMC(0.5, solver="factored"),
+        TrCMC(0.5, scale="none"),
+        TrCMC(0.5, solver="proximal", scale="none"),
+        TrCMC(0.5, solver="factored", scale="none"),
         ExactCMC(),
-        DTrCMC(0.2, 0.1, max_iter=150),
-        DTrCMC(0.2, 0.1, max_iter=150, solver="subgradient"),
+        DTrCMC(0.2, 0.1, max_iter=150, scale="none"),
+        DTrCMC(0.2, 0.1, max_iter=150, solver="subgradient", scale="none"),
     ],
     ids=["TrCMC", "TrCMC proximal", "TrCMC factored", "ExactCMC", "DTrCMC", "DTrCMC subgradient"],
 )

@@ -59,7 +59,7 @@ def least_penalised(seed):
 @pytest.mark.parametrize("seed", PROBLEMS)
 def test_trace_fits_reach_the_optimum_of_a_convex_solver(seed, solver):
     intervals, alpha = convex_problem(seed)
-    model = TrCMC(alpha, solver=solver, tol=5e-7, max_iter=10_000).fit(intervals)
+    model = TrCMC(alpha, solver=solver, tol=5e-7, max_iter=10_000, scale="none").fit(intervals)
     best = least_penalised(seed)
     assert model.converged_
     assert model.objective_ <= best * (1 + 1e-6)

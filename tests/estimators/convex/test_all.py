@@ -62,7 +62,7 @@ def test_a_sparse_table_has_the_fit_of_a_dense_one(estimator):
 
 @pytest.mark.parametrize(
     "estimator",
-    [TrCMC(0.5, tol=1e-9, max_iter=20_000), ExactCMC(tol=1e-7, max_iter=20_000)],
+    [TrCMC(0.5, tol=1e-9, max_iter=20_000, scale="none"), ExactCMC(tol=1e-7, max_iter=20_000)],
     ids=["TrCMC", "ExactCMC"],
 )
 def test_transform_of_the_fitted_table_is_near_fit_transform(estimator):
@@ -83,7 +83,13 @@ def test_the_precision_of_the_table_is_kept(estimator, tables):
 
 
 @pytest.mark.parametrize(
-    "estimator", [TrCMC(0.5), TrCMC(0.5, solver="factored"), TrCMC(0.5, clipped="tobit")], ids=str
+    "estimator",
+    [
+        TrCMC(0.5, scale="none"),
+        TrCMC(0.5, solver="factored", scale="none"),
+        TrCMC(0.5, clipped="tobit", scale="none"),
+    ],
+    ids=str,
 )
 def test_single_precision_has_the_objective_of_double(estimator):
     one, other = (
@@ -96,13 +102,19 @@ def test_single_precision_has_the_objective_of_double(estimator):
 
 
 MESSAGES = [
-    (TrCMC(0.05, max_iter=3), "TrCMC stopped after 3 iterations with a duality gap above tol"),
-    (TrCMC(0.05, max_iter=3, max_rank=2), "Raise max_iter, alpha or tol, or max_rank."),
-    (TrCMC(0.05, max_iter=3, solver="factored"), "TrCMC stopped after 3 iterations"),
-    (ExactCMC(max_iter=3), "ExactCMC stopped after 3 iterations with the duality gap or the"),
-    (DTrCMC(max_iter=3), "DTrCMC stopped after 3 steps with a gap above tol = 0.001"),
     (
-        DTrCMC(max_iter=3, first_step=0.05, solver="subgradient"),
+        TrCMC(0.05, max_iter=3, scale="none"),
+        "TrCMC stopped after 3 iterations with a duality gap above tol",
+    ),
+    (
+        TrCMC(0.05, max_iter=3, max_rank=2, scale="none"),
+        "Raise max_iter, alpha or tol, or max_rank.",
+    ),
+    (TrCMC(0.05, max_iter=3, solver="factored", scale="none"), "TrCMC stopped after 3 iterations"),
+    (ExactCMC(max_iter=3), "ExactCMC stopped after 3 iterations with the duality gap or the"),
+    (DTrCMC(max_iter=3, scale="none"), "DTrCMC stopped after 3 steps with a gap above tol = 0.001"),
+    (
+        DTrCMC(max_iter=3, first_step=0.05, solver="subgradient", scale="none"),
         "DTrCMC stopped after 3 steps before the objective had settled",
     ),
 ]

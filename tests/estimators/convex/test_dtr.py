@@ -42,7 +42,7 @@ def dtr_value(x, table, alpha, beta, ceiling=np.inf, floor=-np.inf):
 @each_limit
 def test_dtr_reports_the_objective_of_what_it_returns(limits):
     table = seen_under(**limits)
-    model = quiet(DTrCMC(0.3, 0.2, max_iter=80, **limits).fit, table)
+    model = quiet(DTrCMC(0.3, 0.2, max_iter=80, **limits, scale="none").fit, table)
     expected = dtr_value(model.reconstruct(), table, 0.3, 0.2, **limits)
     assert_allclose(model.objective_, expected, rtol=1e-10)
     assert (np.diff(model.history_) <= 0).all()
@@ -52,7 +52,7 @@ def test_dtr_reports_the_objective_of_what_it_returns(limits):
 @each_limit
 def test_dtr_starts_one_beyond_the_limit(limits):
     table = seen_under(**limits)
-    model = quiet(DTrCMC(0.3, 0.2, max_iter=1, **limits).fit, table)
+    model = quiet(DTrCMC(0.3, 0.2, max_iter=1, **limits, scale="none").fit, table)
     if len(limits) == 2:
         level = np.nanmean(table)
     elif "ceiling" in limits:
@@ -68,8 +68,10 @@ def test_dtr_starts_one_beyond_the_limit(limits):
 @each_limit
 def test_the_splitting_ends_no_higher_than_the_subgradient(limits):
     table = seen_under(**limits)
-    split = DTrCMC(0.3, 0.2, **limits).fit(table)
-    descent = quiet(DTrCMC(0.3, 0.2, solver="subgradient", max_iter=500, **limits).fit, table)
+    split = DTrCMC(0.3, 0.2, **limits, scale="none").fit(table)
+    descent = quiet(
+        DTrCMC(0.3, 0.2, solver="subgradient", max_iter=500, **limits, scale="none").fit, table
+    )
     assert split.converged_
     # A gap of 1e-3 F, and stationary points that lie close to each other.
     assert split.objective_ <= descent.objective_ * (1 + 1e-3)
@@ -78,7 +80,7 @@ def test_the_splitting_ends_no_higher_than_the_subgradient(limits):
 def test_auto_is_the_subgradient_where_the_splitting_cannot_be():
     for given in ({"alpha": 0.0}, {"alpha": 0.2, "max_rank": 3}):
         one, other = (
-            quiet(DTrCMC(**given, ceiling=CEILING, max_iter=20, solver=s).fit, X)
+            quiet(DTrCMC(**given, ceiling=CEILING, max_iter=20, solver=s, scale="none").fit, X)
             for s in ("auto", "subgradient")
         )
         assert_array_equal(one.history_, other.history_)
@@ -87,22 +89,24 @@ def test_auto_is_the_subgradient_where_the_splitting_cannot_be():
 
 def test_nothing_is_restored_without_the_first_penalty():
     # Clip(X) in place of X leaves the second norm as it is and can only lower the loss.
-    model = quiet(DTrCMC(0.0, 0.5, ceiling=CEILING, max_iter=400).fit, X)
+    model = quiet(DTrCMC(0.0, 0.5, ceiling=CEILING, max_iter=400, scale="none").fit, X)
     estimate = model.reconstruct()
     values = [dtr_value(x, X, 0.0, 0.5, CEILING) for x in (estimate, np.minimum(estimate, CEILING))]
     assert values[1] <= values[0]
 
 
 def test_dtr_without_the_second_penalty_reaches_the_optimum_of_trace():
-    dtr = quiet(DTrCMC(0.5, 0.0, ceiling=CEILING, max_iter=1800).fit, X)
-    trace = TrCMC(0.5, ceiling=CEILING, tol=1e-6, max_iter=5000).fit(X)
+    dtr = quiet(DTrCMC(0.5, 0.0, ceiling=CEILING, max_iter=1800, scale="none").fit, X)
+    trace = TrCMC(0.5, ceiling=CEILING, tol=1e-6, max_iter=5000, scale="none").fit(X)
     assert_allclose(dtr.objective_, trace.objective_, rtol=1e-4)
 
 
 def test_dtr_takes_limits_by_the_name_of_the_column():
     frame = pd.DataFrame(np.minimum(X, 1.5), columns=list("abcdefghijkl"))
-    named = quiet(DTrCMC(max_iter=20, ceiling=dict.fromkeys("abcdefghijkl", 1.5)).fit, frame)
-    plain = quiet(DTrCMC(max_iter=20, ceiling=1.5).fit, frame)
+    named = quiet(
+        DTrCMC(max_iter=20, ceiling=dict.fromkeys("abcdefghijkl", 1.5), scale="none").fit, frame
+    )
+    plain = quiet(DTrCMC(max_iter=20, ceiling=1.5, scale="none").fit, frame)
     assert_allclose(named.history_, plain.history_, rtol=1e-12)
 
 
@@ -111,4 +115,4 @@ def test_dtr_needs_the_limits_of_all_cells(side):
     sign = 1 if side == "ceiling" else -1
     limit = sp.csr_array(np.where(SEEN, sign * 99.0, 0.0))
     with pytest.raises(ValueError, match=f"{side} must be known for every cell.*observed or not"):
-        DTrCMC(**{side: limit}).fit(sp.csr_array(np.where(SEEN, TRUTH, 0.0)))
+        DTrCMC(**{side: limit}, scale="none").fit(sp.csr_array(np.where(SEEN, TRUTH, 0.0)))

@@ -6,7 +6,7 @@ import pytest
 from declip import FroCMC
 
 MODES = ["hinge", "tobit", "value", "missing"]
-ESTIMATORS = [FroCMC(n_components=2, random_state=0)]
+ESTIMATORS = [FroCMC(n_components=2, random_state=0, scale="none")]
 
 each_mode = pytest.mark.parametrize("clipped", MODES)
 each_bias = pytest.mark.parametrize("bias", [False, True], ids=["plain", "bias"])
@@ -63,7 +63,7 @@ X = seen_part(ceiling=HIGH)
 
 
 def fro(n_components=2, **params):
-    return FroCMC(n_components, **{"random_state": 0, "ceiling": HIGH, **params})
+    return FroCMC(n_components, **{"random_state": 0, "ceiling": HIGH, **params}, scale="none")
 
 
 def sweeps(number):

@@ -60,6 +60,7 @@ def random_problem(rng):
         init=str(rng.choice(["random", "svd"])),
         random_state=int(rng.integers(1000)),
         **sweeps(40),
+        scale="none",
     )
 
 
@@ -87,7 +88,9 @@ def fetched(fetch):
 @pytest.mark.filterwarnings("ignore")
 def test_the_objective_never_rises_on_ratings(fetch, clipped):
     ratings = fetched(fetch)
-    model = FroCMC(5, ceiling=ratings.ceiling, clipped=clipped, alpha=3.0, random_state=0)
+    model = FroCMC(
+        5, ceiling=ratings.ceiling, clipped=clipped, alpha=3.0, random_state=0, scale="none"
+    )
     model.set_params(n_jobs=2, **sweeps(60)).fit(ratings.to_sparse())
     assert model.n_iter_ == 60
     assert highest_rise(model.history_, len(ratings.values), clipped) <= 1e-10
@@ -182,7 +185,7 @@ def test_a_perfect_fit_settles(table, params, clipped):
     # The objective goes to zero, and there no fall is small relative to it.
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        model = FroCMC(1, clipped=clipped, random_state=0, **params).fit(table)
+        model = FroCMC(1, clipped=clipped, random_state=0, **params, scale="none").fit(table)
     assert model.converged_
     assert_allclose(model.reconstruct(), table, atol=1e-5 * max(table.max(), 1))
 

@@ -24,7 +24,9 @@ def ridge_als(table, P, Q, alpha, n_sweeps):
 
 def test_without_limits_it_is_plain_ridge_completion():
     table, alpha, rank = seen_part(), 1.0, X.shape[1]
-    model = FroCMC(rank, alpha=alpha, tol=1e-13, max_iter=2000, random_state=0).fit(table)
+    model = FroCMC(rank, alpha=alpha, tol=1e-13, max_iter=2000, random_state=0, scale="none").fit(
+        table
+    )
     rng = np.random.default_rng(5)
     P, Q, value = ridge_als(
         table, rng.standard_normal((len(X), rank)), rng.standard_normal((rank, rank)), alpha, 300
@@ -41,7 +43,9 @@ def test_a_full_table_without_limits_is_soft_thresholded():
     # min 1/2 |X - M|^2 + alpha |X|_tr has the solution U max(S - alpha, 0) V^T.
     alpha = 2.0
     U, S, Vt = np.linalg.svd(TRUTH, full_matrices=False)
-    model = FroCMC(4, alpha=alpha, tol=1e-13, max_iter=2000, random_state=0).fit(TRUTH)
+    model = FroCMC(4, alpha=alpha, tol=1e-13, max_iter=2000, random_state=0, scale="none").fit(
+        TRUTH
+    )
     # 1-strongly convex: within sqrt(2 gap) of the optimum.
     apart = np.sqrt(2 * model.gap_)
     assert apart < 0.01
@@ -52,7 +56,7 @@ def test_without_penalty_a_full_table_gets_its_best_approximation():
     # Eckart and Young: the squared singular values that are left out.
     table = TRUTH + np.random.default_rng(4).standard_normal(TRUTH.shape)
     S = np.linalg.svd(table, compute_uv=False)
-    model = FroCMC(2, alpha=0.0, tol=1e-12, max_iter=2000, random_state=0).fit(table)
+    model = FroCMC(2, alpha=0.0, tol=1e-12, max_iter=2000, random_state=0, scale="none").fit(table)
     # Alternation contracts by (S[2] / S[1])^2 < 0.4 a sweep: what is left after the last is < tol.
     assert (S[2] / S[1]) ** 2 < 0.4
     assert_allclose(model.objective_, 0.5 * (S[2:] ** 2).sum(), rtol=1e-11)

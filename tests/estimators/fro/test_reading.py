@@ -168,7 +168,9 @@ def test_tobit_finds_the_scale_of_the_noise():
     rng = np.random.default_rng(0)
     truth = low_rank((200, 40), rank=1, seed=3)
     table = np.minimum(truth + 0.3 * rng.standard_normal(truth.shape), 2.0)
-    model = FroCMC(1, ceiling=2.0, clipped="tobit", alpha=1e-3, random_state=0).fit(table)
+    model = FroCMC(1, ceiling=2.0, clipped="tobit", alpha=1e-3, random_state=0, scale="none").fit(
+        table
+    )
     # 8000 cells and 240 parameters: 1.5 % too small for the parameters, and a standard error of
     # about 0.3 / sqrt(2 * 6000 exact cells), 1 %; four of them on top.
     assert_allclose(model.scale_, 0.3, rtol=0.055)
@@ -198,6 +200,6 @@ def test_the_score_is_the_root_mean_square_distance_from_the_intervals():
 
 
 def test_other_columns_are_named_before_their_limits():
-    model = FroCMC(2, ceiling=np.full(X.shape[1], HIGH), random_state=0).fit(X)
+    model = FroCMC(2, ceiling=np.full(X.shape[1], HIGH), random_state=0, scale="none").fit(X)
     with pytest.raises(ValueError, match=f"expecting {X.shape[1]} features"):
         model.transform(X[:, :-1])

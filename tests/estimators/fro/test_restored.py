@@ -74,7 +74,7 @@ def test_hinge_moves_a_clipped_cell_to_the_nearest_value_that_is_possible(bias):
 @pytest.mark.parametrize("limits", [LIMITS["ceiling"], LIMITS["floor"]], ids=["ceiling", "floor"])
 def test_tobit_restores_the_mean_of_the_censored_normal(limits, bias):
     table = seen_part(**limits)
-    model = FroCMC(2, clipped="tobit", bias=bias, random_state=0, **limits)
+    model = FroCMC(2, clipped="tobit", bias=bias, random_state=0, **limits, scale="none")
     restored, x = model.fit_transform(table), model.reconstruct()
     above, below, _ = at_limits(table, **limits)
     clipped, sign = above | below, 1.0 if "ceiling" in limits else -1.0
@@ -97,7 +97,7 @@ def test_a_restored_table_is_closer_to_the_truth_than_the_clipped_one():
 
 def test_the_synthetic_task_is_solved():
     data = make_clipped_low_rank(ceiling=7, random_state=0)
-    model = FroCMC(30, ceiling=7, alpha=0.01, random_state=0)
+    model = FroCMC(30, ceiling=7, alpha=0.01, random_state=0, scale="none")
     restored = model.fit_transform(data.table)
     # The bound that the project promises for a ceiling of 7, on all cells.
     assert np.linalg.norm(restored - data.truth) <= 5e-4 * np.linalg.norm(data.truth)

@@ -1,0 +1,85 @@
+"""Long tables, one line a cell: their ids turned into numbers, and limits in a column."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import narwhals.stable.v2 as nw
+import numpy as np
+from numpy.typing import NDArray
+
+from declip.validation.cells import Triplets, check_values, sort_cells
+from declip.validation.columns import series_to_float
+from declip.validation.limits import NO_LIMIT, Limit, Side
+
+
+@dataclass(frozen=True, eq=False)
+class LongTable:
+    """The cells of a long table and the limits that stand beside them, line by line.
+
+    Attributes
+    ----------
+    cells : Triplets
+        The cells, with their labels; lines without a value are left out.
+    limits : dict
+        By side, "ceiling" and "floor", what was given; a named column as one limit for each cell.
+    """
+
+    cells: Triplets
+    limits: dict[Side, Any]
+
+
+def read_long(frame: Any, names: tuple[str, str, str], limits: dict[Side, Any]) -> LongTable:
+    """Collect the cells that a long table lists.
+
+    Parameters
+    ----------
+    frame : pandas or polars frame
+        One line a cell.
+    names : three str
+        Columns that hold the row, the column and the value of a cell.
+    limits : dict
+        By side, a limit as in `resolve_limit`, or the name of a column that holds it.
+    """
+    table = nw.from_native(frame, eager_only=True)
+    named = {side: limit for side, limit in limits.items() if isinstance(limit, str)}
+    for name in (*names, *named.values()):
+        if name not in table.columns:
+            raise ValueError(
+                f"The long table has no column {name!r}; its columns are "
+                f"{', '.join(map(repr, table.columns))}. Name them with row=, column= and value=."
+            )
+    (rows, row_labels), (cols, col_labels) = (_numbered(table[name], name) for name in names[:2])
+    values = series_to_float(table[names[2]], f"column {names[2]!r}", None)
+    shape = len(row_labels), len(col_labels)
+    labels = {"row_labels": row_labels, "col_labels": col_labels}
+    every = sort_cells(rows, cols, values, shape, "lines", **labels)
+    seen = ~np.isnan(every.values)
+    if not seen.any():
+        raise ValueError(f"Column {names[2]!r} holds no value: every cell is missing.")
+    cells = Triplets(every.rows[seen], every.cols[seen], every.values[seen], shape, **labels)
+    check_values(cells)
+    beside = {
+        side: _limit_column(table[name], name, side)[every.order][seen]
+        for side, name in named.items()
+    }
+    return LongTable(cells, limits | {s: Limit(s, "cell", found) for s, found in beside.items()})
+
+
+def _numbered(ids: Any, name: str) -> tuple[NDArray[np.int32], NDArray[Any]]:
+    """Return ids as numbers from 0, and the ids that these stand for, sorted."""
+    if ids.null_count() or (ids.dtype.is_float() and ids.is_nan().any()):
+        raise ValueError(f"Column {name!r} holds a line without a label: drop it, or name it.")
+    if ids.dtype in (nw.Categorical, nw.Enum):
+        ids = ids.cast(nw.String)
+    asked = ids.alias("id").to_frame()
+    known = asked.unique().sort("id").with_row_index("code")
+    codes = asked.join(known, on="id", how="left")["code"].to_numpy().astype(np.int32)
+    labels = np.empty(len(known), dtype=object)
+    labels[:] = known["id"].to_list()
+    return codes, labels
+
+
+def _limit_column(limits: Any, name: str, side: Side) -> NDArray[np.float64]:
+    """Return the limits of the cells, infinite where the column is empty."""
+    values = series_to_float(limits, f"column {name!r}", None)
+    return np.where(np.isnan(values), NO_LIMIT[side], values)
