@@ -90,9 +90,9 @@ def main() -> None:
 
 def _error(runs: Runs, name: str, truth: NDArray, method: str, seed: int) -> float:
     settings = {"missing": MISSING, "shape": list(truth.shape), "seed": seed}
-    return runs.resume(
-        f"{name}, {method}, {seed}", settings, lambda: run(truth, method, seed)
-    )["error"]
+    return runs.resume(f"{name}, {method}, {seed}", settings, lambda: run(truth, method, seed))[
+        "error"
+    ]
 
 
 def _line(name: str, row: dict[str, float]) -> list[str]:

@@ -24,7 +24,9 @@ def noiseless(seed):
 
 def margin_and_error(seed):
     M, X, C, r = noiseless(seed)
-    model = FroCMC(r, ceiling=C, random_state=0, warm_start=True, max_iter=2000, tol=1e-9)
+    model = FroCMC(
+        r, ceiling=C, random_state=0, warm_start=True, max_iter=2000, tol=1e-9, scale="none"
+    )
     for alpha in (1, 0.3, 0.1, 0.03, 0.01, 0.003, 0.001, 3e-4, 1e-4):
         model.set_params(alpha=alpha).fit(X)
     error = np.linalg.norm(model.reconstruct() - M) / np.linalg.norm(M)

@@ -30,7 +30,7 @@ def frame(X):
 
 
 def fro(**params):
-    return FroCMC(2, ceiling=C, floor=L, alpha=0.1, random_state=0, **params)
+    return FroCMC(2, ceiling=C, floor=L, alpha=0.1, random_state=0, **params, scale="none")
 
 
 ESTIMATORS = [
@@ -40,10 +40,12 @@ ESTIMATORS = [
     fro(bias=True, alpha_bias=0.01),
     fro(clipped="value"),
     fro(clipped="missing"),
-    TrCMC(1.0, ceiling=C, floor=L),
-    TrCMC(1.0, ceiling=C, floor=L, clipped="tobit"),
+    FroCMC(2, ceiling=C, floor=L, random_state=0, scale="columns"),
+    FroCMC(2, ceiling=C, floor=L, clipped="tobit", bias=True, random_state=0, scale="columns"),
+    TrCMC(1.0, ceiling=C, floor=L, scale="none"),
+    TrCMC(1.0, ceiling=C, floor=L, clipped="tobit", scale="none"),
     ExactCMC(ceiling=C, floor=L),
-    DTrCMC(ceiling=C, floor=L, max_iter=50),
+    DTrCMC(ceiling=C, floor=L, max_iter=50, scale="none"),
     BayesCMC(2, ceiling=C, floor=L, n_samples=40, burn_in=20, random_state=0),
     BayesCMC(2, ceiling=C, floor=L, noise="global", n_samples=40, burn_in=20, random_state=0),
 ]
@@ -68,14 +70,16 @@ def test_every_estimator_can_be_diagnosed(estimator):
 
 def test_certificate_is_that_of_the_estimator():
     _, X = table()
-    model = TrCMC(1.0, ceiling=C, floor=L).fit(X)
+    model = TrCMC(1.0, ceiling=C, floor=L, scale="none").fit(X)
     gap = diagnose(model, X).fit.optimality.relative_gap
     assert gap == pytest.approx(model.gap_ / model.objective_, rel=1e-6)
 
 
 def test_a_method_without_a_certificate_claims_none():
     _, X = table()
-    found = diagnose(DTrCMC(ceiling=C, floor=L, max_iter=50, solver="subgradient").fit(X), X)
+    found = diagnose(
+        DTrCMC(ceiling=C, floor=L, max_iter=50, solver="subgradient", scale="none").fit(X), X
+    )
     assert np.isnan(found.fit.optimality.relative_gap)
     assert "no certificate for this method" in str(found)
 
@@ -148,7 +152,10 @@ def test_sparse_and_dense_agree():
 
 def test_floor_is_the_mirror_of_the_ceiling():
     _, X = table()
-    model, mirrored = fro().fit(X), FroCMC(2, ceiling=-L, floor=-C, alpha=0.1, random_state=0)
+    model, mirrored = (
+        fro().fit(X),
+        FroCMC(2, ceiling=-L, floor=-C, alpha=0.1, random_state=0, scale="none"),
+    )
     for name, value in vars(model).items():
         if name.endswith("_") and not name.startswith("_"):
             setattr(mirrored, name, value)
@@ -162,7 +169,7 @@ def test_floor_is_the_mirror_of_the_ceiling():
 def test_an_intervals_is_read_with_its_own_limits():
     _, X = table()
     intervals = Intervals.from_table(X, ceiling=C, floor=L)
-    model = FroCMC(2, alpha=0.1, random_state=0).fit(intervals)
+    model = FroCMC(2, alpha=0.1, random_state=0, scale="none").fit(intervals)
     one = diagnose(model, intervals).as_dict()
     other = diagnose(fro().fit(X), X).as_dict()
     assert one["fit"] == other["fit"]
@@ -171,7 +178,7 @@ def test_an_intervals_is_read_with_its_own_limits():
 def test_single_precision_is_diagnosed():
     X = table()[1].astype(np.float32)
     C32, L32 = np.float32(C), np.float32(L)
-    model = FroCMC(2, ceiling=C32, floor=L32, alpha=0.1, random_state=0).fit(X)
+    model = FroCMC(2, ceiling=C32, floor=L32, alpha=0.1, random_state=0, scale="none").fit(X)
     assert diagnose(model, X).fit.determination.rows.sum() == 23
 
 
@@ -216,7 +223,7 @@ def test_limits_of_single_cells_leave_the_rest_open():
     _, X = table()
     rows, cols = np.nonzero(~np.isnan(X))
     limit = sparse.csr_array((np.full(len(rows), C), (rows, cols)), shape=X.shape)
-    model = FroCMC(2, ceiling=limit, floor=L, alpha=0.1, random_state=0).fit(X)
+    model = FroCMC(2, ceiling=limit, floor=L, alpha=0.1, random_state=0, scale="none").fit(X)
     found = diagnose(model, X, expert=True)
     assert np.isnan(found.fit.parts.B2)
     assert 0 < found.theory.nu_B <= 1

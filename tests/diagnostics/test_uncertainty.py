@@ -32,7 +32,7 @@ def noisy(seed, *, clip=0.3, sigma=0.3, observed=0.7, skewed=False, uneven=False
 
 def fitted(X, C, **params):
     params = {"alpha": 0.09, "random_state": 0, "tol": 1e-7} | params
-    return FroCMC(3, ceiling=C, **params).fit(X)
+    return FroCMC(3, ceiling=C, **params, scale="none").fit(X)
 
 
 @pytest.mark.parametrize("bias", [False, True])

@@ -20,6 +20,8 @@ from tests.estimators.names import name_of
 from declip import DTrCMC, ExactCMC, FroCMC, Intervals, TrCMC
 from declip.estimators.uncertainty import CellUncertainty
 from declip.model_selection import without_limits
+from declip.persistence import encode
+from declip.scaling import Scaling
 
 CHECKED = [
     FroCMC(n_components=1),
@@ -86,7 +88,11 @@ FRAME = pd.DataFrame(X, columns=NAMES, index=[f"s{i}" for i in range(len(X))])
 def fitted_state(estimator):
     """Return the fitted attributes, comparable by assert_equal."""
     return {
-        name: vars(value) if isinstance(value, CellUncertainty) else value
+        name: vars(value)
+        if isinstance(value, CellUncertainty)
+        else encode(value)[1]
+        if isinstance(value, Scaling)
+        else value
         for name, value in vars(estimator).items()
         if name.endswith("_")
     }

@@ -122,7 +122,7 @@ def check_fit(
             determination=determine(treated, model, _negligible(estimator), threads),
             optimality=_optimality(estimator, treated, model, threads),
             uncertainty=uncertainty,
-            residuals=residuals,
+            residuals=residuals if scaling is None else residuals.in_units(scaling, cols),
             parts=measure_parts(intervals, model, residuals, limits, truth),
             rows=rows,
             cols=cols,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +11,7 @@ from declip.diagnostics.limits import cells_of
 from declip.intervals import Intervals
 from declip.losses import Hinge
 from declip.lowrank import LowRank
+from declip.scaling import Scaling
 from declip.solvers import Limits
 from declip.truncated import moments
 
@@ -51,6 +52,15 @@ class ResidualChecks:
     share_short: float
     near_ratio: float
     n_near: int
+
+    def in_units(self, scaling: Scaling, cols: NDArray[np.int32]) -> ResidualChecks:
+        """Return what was found in standard units in those of the table, for cells of ``cols``."""
+        return replace(
+            self,
+            predicted=scaling.back(self.predicted, cols),
+            restored=scaling.back(self.restored, cols),
+            short=self.short * scaling.units.scale[cols],
+        )
 
 
 def check_residuals(

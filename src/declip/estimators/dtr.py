@@ -221,10 +221,10 @@ class DTrCMC(FreeRankEstimator):
                 return Limits(*shared)
         labels = intervals.col_labels, intervals.row_labels
         shape, dtype = intervals.shape, intervals.dtype
-        limits = limits_of_all_cells(self.ceiling, self.floor, shape, dtype, *labels)
-        if scaling is not None:
-            limits = tuple(scaling.forward(limit).astype(dtype) for limit in limits)
-        return Limits(*limits)
+        found = limits_of_all_cells(self.ceiling, self.floor, shape, dtype, *labels)
+        if scaling is None:
+            return Limits(*found)
+        return Limits(*(scaling.forward(limit).astype(dtype) for limit in found))
 
     def _finished(self, table: Any, state: Solution) -> dict[str, Any]:
         gap = state.proof.gap if isinstance(state.proof, Certificate) else np.nan

@@ -54,7 +54,7 @@ class LowRankEstimator(CompletionEstimator[Solution, LowRank]):
 
     def _strength(self) -> float:
         """Return the strength of the penalty of this fit."""
-        return float(getattr(self, "alpha_", self.alpha))
+        return self.alpha_ if hasattr(self, "alpha_") else float(self.alpha)
 
     def _settled(self, table: Any) -> tuple[Any, dict[str, Any]]:
         scaling = Scaling.asked_for(table, self.scale)
@@ -183,8 +183,8 @@ class LowRankEstimator(CompletionEstimator[Solution, LowRank]):
             x = matrix.predict(*cells, effective_n_jobs(self.n_jobs))
         if self.scaling_ is None or not self.scale_:  # the nearest point of an interval is that
             return self._loss().expected(x, *bounds)  # in any units
-        z, *ends = (self.scaling_.forward(part, cells[1]) for part in (x, *bounds))
-        expected = self.scaling_.back(self._loss().expected(z, *ends), cells[1])
+        z, low, high = (self.scaling_.forward(part, cells[1]) for part in (x, *bounds))
+        expected = self.scaling_.back(self._loss().expected(z, low, high), cells[1])
         return np.clip(expected, *bounds).astype(x.dtype, copy=False)
 
     @cached_property

@@ -73,7 +73,7 @@ def resolve_limit(limit: Any, cells: Triplets, side: Side) -> Limit:
     elif _is_series(limit) and not (cells.order is not None and len(limit) == cells.values.size):
         if not limit.index.is_unique:
             raise ValueError(
-                f"{side} names a column or row twice: the index of the Series must be unique."
+                f"{side} names a column twice, or a row: the index of the Series must be unique."
             )
         kind, values = _from_series(limit, cells, side)
     elif sp.issparse(limit):

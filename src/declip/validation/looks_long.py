@@ -18,6 +18,8 @@ def refuse_long(X: Any) -> None:
     if not isinstance(frame, nw.DataFrame) or not 3 <= len(frame.columns) <= _MOST_COLUMNS:
         return
     ids, value = frame.columns[:2], frame.columns[2]
+    if not all(isinstance(name, str) for name in (*ids, value)):
+        return
     if not (all(_may_be_id(frame[name].dtype) for name in ids) and frame[value].dtype.is_numeric()):
         return
     n, sizes = len(frame), [frame[name].n_unique() for name in ids]

@@ -60,7 +60,7 @@ def check_quantiles(quantiles: Any) -> list[float]:
 
 
 def check_splitting(
-    estimator: str, shape: tuple[int, int], alpha: float, max_rank: int | None
+    estimator: str, shape: tuple[int, int], alpha: float | str, max_rank: int | None
 ) -> None:
     """Refuse what the splitting cannot do: no penalty, a given rank, a table beyond memory."""
     other = 'use solver="auto".'

@@ -125,7 +125,7 @@ def backend_of(X: Any) -> Any:
 
 
 def _dense_cells(X: Any, estimator: Any) -> Triplets:
-    refuse_long(X)
+    refuse_long(X.table)
     table = as_table(X, estimator=estimator)
     check_memory((2, *table.values.shape), np.float64, "X", "pass it as a scipy.sparse matrix.")
     observed = ~np.isnan(table.values)
