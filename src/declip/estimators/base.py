@@ -258,7 +258,7 @@ class CompletionEstimator(
             with threadpool_limits(limits=1, user_api="blas"):
                 try:
                     state = self._solve(
-                        cells, settled, on_sweep=reporter, resume_point=resume_point
+                        cells, settled=settled, on_sweep=reporter, resume_point=resume_point
                     )
                 except KeyboardInterrupt:
                     state = reporter.kept()

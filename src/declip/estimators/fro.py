@@ -177,8 +177,8 @@ class FroCMC(LowRankEstimator):
     >>> from declip import FroCMC
     >>> truth = np.outer([1.0, 2, 3, 4], [1.0, 2, 3])
     >>> seen = np.minimum(truth, 8)
-    >>> restored = FroCMC(n_components=1, ceiling=8, alpha=1e-3, random_state=0).fit_transform(seen)
-    >>> np.round(restored[3], 1)
+    >>> model = FroCMC(n_components=1, ceiling=8, alpha=1e-3, scale="none", random_state=0)
+    >>> np.round(model.fit_transform(seen)[3], 1)
     array([ 4.,  8., 12.])
     """
 

@@ -263,7 +263,7 @@ def trace_path(
     >>> from declip import trace_path
     >>> table = np.minimum(np.outer(np.linspace(1, 2, 8), np.linspace(1, 2, 6)), 3)
     >>> [model.rank_ for model in trace_path(table, n_alphas=3, ratio=0.01, ceiling=3)]
-    [0, 1, 2]
+    [0, 1, 3]
     """
     model = TrCMC(**{**params, "warm_start": True})
     model._validate_params()

@@ -119,7 +119,7 @@ class EntrySearchCV(CallbackSupportMixin, MetaEstimatorMixin, BaseEstimator):
     >>> from declip import EntrySearchCV, FroCMC
     >>> rng = np.random.default_rng(0)
     >>> truth = rng.normal(3, 1, (30, 2)) @ rng.normal(1, 0.3, (2, 20))
-    >>> model = FroCMC(ceiling=8, random_state=0)
+    >>> model = FroCMC(ceiling=8, scale="none", random_state=0)
     >>> grid = {"n_components": [1, 2, 4], "alpha": [0.01, 10]}
     >>> search = EntrySearchCV(model, grid, random_state=0).fit(np.minimum(truth, 8))
     >>> search.best_params_

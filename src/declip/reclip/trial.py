@@ -76,7 +76,8 @@ def reclip_test(
     >>> from declip import FroCMC, reclip_test
     >>> rng = np.random.default_rng(0)
     >>> table = rng.normal(size=(60, 2)) @ rng.normal(size=(2, 8))
-    >>> found = reclip_test(table, estimator=FroCMC(2, random_state=0), quantiles=[0.8])
+    >>> model = FroCMC(2, scale="none", random_state=0)
+    >>> found = reclip_test(table, estimator=model, quantiles=[0.8])
     >>> bool(found.gain > 0.8)
     True
     """
