@@ -64,6 +64,7 @@ def test_a_new_row_without_any_cell_is_named():
 def test_a_table_that_is_nearly_all_censored_does_not_run_off(alpha):
     table = np.full((30, 8), 1.0)
     table[[0, 3, 5], [0, 4, 5]] = 0.5, -1.0, 0.2
-    model = FroCMC(2, ceiling=1.0, clipped="tobit", alpha=alpha, random_state=0).fit(table)
+    params = {"ceiling": 1.0, "clipped": "tobit", "alpha": alpha, "scale": "none"}
+    model = FroCMC(2, random_state=0, **params).fit(table)
     assert model.scale_ <= 1.0  # the largest size that the table tells of
     assert np.abs(model.reconstruct()).max() < 10  # it was 21 at 0.1, and 693 at 10
