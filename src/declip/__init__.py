@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from declip.blocks import BlockTable, prepare_blocks
     from declip.detect import detect_limits
-    from declip.diagnostics import Diagnosis, diagnose
+    from declip.diagnostics import Diagnosis, Recovery, diagnose, recovery_certificate
     from declip.environment import show_versions
     from declip.estimators import BayesCMC, DTrCMC, ExactCMC, FroCMC, TrCMC, trace_path
     from declip.inference import Pooled, PooledFit, Summary, pool, pooled_fit
@@ -36,6 +36,7 @@ __all__ = [
     "Pooled",
     "PooledFit",
     "ReclipResult",
+    "Recovery",
     "Restoration",
     "Summary",
     "TableFile",
@@ -50,6 +51,7 @@ __all__ = [
     "read_limits",
     "read_table",
     "reclip_test",
+    "recovery_certificate",
     "restore",
     "show_versions",
     "trace_path",
@@ -74,6 +76,7 @@ _HOMES = {
     "Pooled": "declip.inference",
     "PooledFit": "declip.inference",
     "ReclipResult": "declip.reclip",
+    "Recovery": "declip.diagnostics",
     "Restoration": "declip.restoration",
     "Summary": "declip.inference",
     "TableFile": "declip.io",
@@ -87,6 +90,7 @@ _HOMES = {
     "read_limits": "declip.io",
     "read_table": "declip.io",
     "reclip_test": "declip.reclip",
+    "recovery_certificate": "declip.diagnostics",
     "restore": "declip.restoration",
     "show_versions": "declip.environment",
     "trace_path": "declip.estimators",

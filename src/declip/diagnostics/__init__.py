@@ -2,5 +2,6 @@
 
 from declip.diagnostics.diagnosis import Diagnosis
 from declip.diagnostics.entry import diagnose
+from declip.diagnostics.recovery import Recovery, recovery_certificate
 
-__all__ = ["Diagnosis", "diagnose"]
+__all__ = ["Diagnosis", "Recovery", "diagnose", "recovery_certificate"]

@@ -5,38 +5,26 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from declip.diagnostics.coverage import Coverage
 from declip.diagnostics.diagnosis import Diagnosis
 from declip.diagnostics.fitted import check_fit
 from declip.diagnostics.limits import limit_concerns, table_limits
+from declip.diagnostics.matrix import as_matrix, matrix_svd
 from declip.diagnostics.parts import Matrix
-from declip.diagnostics.tangent import NEGLIGIBLE, Tangent
+from declip.diagnostics.tangent import Tangent
 from declip.diagnostics.theory import Hidden, Theory, expert_seconds, hidden_cells
 from declip.estimators.base import CompletionEstimator, fitted_low_rank
 from declip.grams import censored_cells
 from declip.intervals import Intervals, as_intervals
 from declip.lowrank import LowRank
 from declip.solvers import Limits
-from declip.svd import SVD, product_svd, truncated_svd
 from declip.validation import backend_of, check_memory, check_same_shape, warn_user
 
 __all__ = ["diagnose"]
 
 _WORTH_SAYING = 5.0  # seconds
-_ROUNDING = 1e-10  # singular values of a true matrix below this share of the first are zero
-
-
-class _Dense:
-    """A matrix given in full."""
-
-    def __init__(self, values: NDArray) -> None:
-        self.values, self.shape = values, values.shape
-
-    def block(self, rows: slice) -> NDArray:
-        return self.values[rows]
 
 
 def diagnose(
@@ -111,7 +99,7 @@ def diagnose(
     if expert:
         smaller = min(intervals.shape)
         check_memory((smaller, smaller), np.float64, "expert=True", "diagnose a part of the table.")
-    matrix = None if truth is None else _as_matrix(truth, intervals.shape)
+    matrix = None if truth is None else as_matrix(truth, intervals.shape)
     coverage, limits = Coverage.of(intervals), table_limits(intervals, ceiling, floor)
     seconds = _seconds(coverage, estimator)
     return Diagnosis(
@@ -142,15 +130,6 @@ def _check_call(
         raise TypeError("the estimator has its own ceiling and floor: leave them out here.")
 
 
-def _as_matrix(truth: Any, shape: tuple[int, int]) -> Matrix:
-    if isinstance(truth, tuple):
-        P, Q = (np.asarray(F, np.float64) for F in truth)
-        truth = LowRank(P, Q)
-    matrix = truth if isinstance(truth, LowRank) else _Dense(np.asarray(truth, np.float64))
-    check_same_shape("truth", matrix.shape, shape, "the table")
-    return matrix
-
-
 def _seconds(coverage: Coverage, estimator: CompletionEstimator[Any, Any] | None) -> float:
     rank = coverage.largest_rank() if estimator is None else fitted_low_rank(estimator).A.shape[1]
     share = coverage.n_clipped / max(coverage.n_observed, 1)
@@ -174,7 +153,7 @@ def _theory(
         matrix: Matrix = _without_offsets(fitted_low_rank(estimator))
     else:
         matrix = truth
-    found = _svd(matrix)
+    found = matrix_svd(matrix)
     if limits is None:
         cells = censored_cells(intervals.by_row, intervals.shape[1])
         hidden = Hidden(cells, np.zeros(cells.nnz, bool))
@@ -196,11 +175,3 @@ def _without_offsets(model: LowRank) -> LowRank:
     one, other = np.ones((len(A), 1)), np.ones((len(B), 1))
     right = np.hstack([B[:, :-1], other, B[:, -1:] + model.mean])
     return LowRank(np.hstack([A, one]), right)
-
-
-def _svd(matrix: Matrix) -> SVD:
-    if isinstance(matrix, LowRank):
-        return product_svd(matrix.P, matrix.Q, NEGLIGIBLE)
-    found = truncated_svd(matrix.block(slice(None)), min(matrix.shape))
-    kept = found.S > _ROUNDING * found.S[:1]
-    return SVD(found.U[:, kept], found.S[kept], found.V[:, kept])

@@ -97,7 +97,7 @@ class Theory:
     rho_F, rho_inf, rho_op : Range
         Information loss in three norms.
     k_0 : int
-        RoundingGrid of the golfing scheme.
+        Steps of the golfing scheme.
     p_min : dict of str to Range
         Five lower bounds on the probability of observing a cell; infinite where a condition fails.
     p_needed : Range

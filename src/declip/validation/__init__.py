@@ -7,6 +7,7 @@ from declip.validation.cells import (
     check_logarithms,
     check_selection,
     check_triplets,
+    check_truth,
     label_positions,
     refuse_repeated,
 )
@@ -63,6 +64,7 @@ __all__ = [
     "check_some_exact",
     "check_splitting",
     "check_triplets",
+    "check_truth",
     "free_memory",
     "label_positions",
     "limits_of_all_cells",

@@ -199,6 +199,17 @@ def check_values(cells: Triplets) -> None:
     refuse_large(cells, values)
 
 
+def check_truth(truth: NDArray[Any], cells: Bounds, tol: float) -> None:
+    """Check that the values of a matrix at the observed cells agree with what was observed."""
+    off = np.flatnonzero((truth < cells.lower - tol) | (truth > cells.upper + tol))
+    if off.size:
+        k = off[0]
+        raise ValueError(
+            f"truth does not agree with the table in {_count(off, 'cell')}: {where(cells, off)}. "
+            f"The first is {truth[k]:g}, and was seen in [{cells.lower[k]:g}, {cells.upper[k]:g}]."
+        )
+
+
 def check_logarithms(
     table: Any, rows: NDArray[Any], cols: NDArray[Any], lower: NDArray[Any], upper: NDArray[Any]
 ) -> None:
