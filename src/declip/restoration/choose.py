@@ -30,6 +30,7 @@ _PATIENCE = 2  # larger ranks that may be worse before no more are tried
 _SCALE_STEPS = 10
 _PRIOR_CELLS = 5.0  # cells that each method counts as having explained before any was seen
 _EM_STEPS = 200
+_IMPOSSIBLE = -1e300  # log-likelihood that stands for minus infinity
 _NEGLIGIBLE = 0.08  # weight of a method that is not worth a fit
 
 
@@ -209,9 +210,11 @@ def _weighed(
 def _mixture_weights(log_likelihood: NDArray) -> NDArray[np.float64]:
     """Return the weights of methods (first axis) under which cells are likeliest, by EM.
 
-    One cell cannot decide: a method that explains it badly only leaves it to the others.
+    One cell cannot decide: a method that explains it badly, or by no number, only leaves it to the
+    others.
     """
     n_methods, n_cells = log_likelihood.shape
+    log_likelihood = np.nan_to_num(log_likelihood, nan=_IMPOSSIBLE, neginf=_IMPOSSIBLE)
     log_w = np.full((n_methods, 1), -np.log(n_methods))
     for _ in range(_EM_STEPS if n_methods > 1 and n_cells else 0):
         share = np.exp(log_softmax(log_w + log_likelihood, axis=0)).sum(axis=1)
