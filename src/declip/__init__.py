@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from declip.model_selection import EntryKFold, EntrySearchCV, EntryShuffleSplit
     from declip.persistence import ModelFileError, load
     from declip.reclip import ReclipResult, reclip_test
+    from declip.recommending import Recommender
     from declip.restoration import Restoration, restore
 
 __all__ = [
@@ -36,6 +37,7 @@ __all__ = [
     "Pooled",
     "PooledFit",
     "ReclipResult",
+    "Recommender",
     "Recovery",
     "Restoration",
     "Summary",
@@ -76,6 +78,7 @@ _HOMES = {
     "Pooled": "declip.inference",
     "PooledFit": "declip.inference",
     "ReclipResult": "declip.reclip",
+    "Recommender": "declip.recommending",
     "Recovery": "declip.diagnostics",
     "Restoration": "declip.restoration",
     "Summary": "declip.inference",

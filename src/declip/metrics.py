@@ -19,6 +19,8 @@ __all__ = [
     "at_ceiling_f1",
     "clipped_relative_rmse",
     "interval_rmse",
+    "ndcg_at_k",
+    "precision_at_k",
     "relative_rmse",
 ]
 
@@ -226,3 +228,87 @@ def _arrays(**given: ArrayLike) -> list[NDArray[np.float64]]:
         shapes = ", ".join(f"{name} {a.shape}" for name, a in arrays.items())
         raise ValueError(f"{' and '.join(arrays)} must have the same shape; got {shapes}.")
     return list(arrays.values())
+
+
+def precision_at_k(
+    y_true: ArrayLike, y_pred: ArrayLike, rows: ArrayLike, *, k: int = 10, relevant: float
+) -> float:
+    """Return the mean share of relevant cells among the k of each row that are ranked highest.
+
+    Parameters
+    ----------
+    y_true, y_pred : array-like of the same shape
+        Truth and estimate of cells that were held out.
+    rows : array-like
+        The row (user) of each cell.
+    k : int, default=10
+        How many are shown; a row with fewer cells shows all.
+    relevant : float
+        Truth from which a cell is relevant.
+
+    Returns
+    -------
+    float
+        From 0 to 1; NaN for no cell.
+
+    Examples
+    --------
+    >>> from declip.metrics import precision_at_k
+    >>> precision_at_k([5, 1, 4, 2], [4.9, 3.0, 2.0, 4.0], [0, 0, 1, 1], k=1, relevant=4)
+    0.5
+    """
+    truth, estimate = (x.ravel() for x in _arrays(y_true=y_true, y_pred=y_pred))
+    row, place = _ranked(estimate, rows)
+    shown = place < k
+    hits = np.bincount(row, shown * (truth >= relevant))
+    return float(np.mean(hits / np.bincount(row, shown))) if truth.size else np.nan
+
+
+def ndcg_at_k(y_true: ArrayLike, y_pred: ArrayLike, rows: ArrayLike, *, k: int = 10) -> float:
+    """Return the mean normalised discounted cumulative gain of the k highest ranked of each row.
+
+    Parameters
+    ----------
+    y_true, y_pred : array-like of the same shape
+        Truth (the gain, from 0 on) and estimate of cells that were held out.
+    rows : array-like
+        The row (user) of each cell.
+    k : int, default=10
+        How many are shown.
+
+    Returns
+    -------
+    float
+        1 if every row is ranked as its truth is; NaN if no row has a gain.
+
+    Examples
+    --------
+    >>> from declip.metrics import ndcg_at_k
+    >>> ndcg_at_k([3, 2, 1], [0.9, 0.5, 0.1], [0, 0, 0], k=2)
+    1.0
+    """
+    truth, estimate = (x.ravel() for x in _arrays(y_true=y_true, y_pred=y_pred))
+    if truth.size and truth.min() < 0:
+        raise ValueError(f"gains must not be negative; y_true has {truth.min():g}.")
+
+    def gains(ranking: NDArray) -> NDArray:
+        row, place = _ranked(ranking, rows)
+        discount = np.where(place < k, 1 / np.log2(place + 2.0), 0.0)
+        return np.bincount(row, truth * discount)
+
+    best = gains(truth) if truth.size else np.zeros(0)
+    some = best > 0
+    return float(np.mean(gains(estimate)[some] / best[some])) if some.any() else np.nan
+
+
+def _ranked(scores: NDArray, rows: ArrayLike) -> tuple[NDArray, NDArray]:
+    """Return the number of the row of each cell, and its place there by falling score."""
+    names = np.asarray(rows).ravel()
+    if names.shape != scores.shape:
+        raise ValueError(f"rows must have one element a cell: {names.size}, not {scores.size}.")
+    row = np.unique(names, return_inverse=True)[1]
+    order = np.lexsort((-scores, row))
+    starts = np.concatenate([[0], np.cumsum(np.bincount(row))[:-1]]) if row.size else [0]
+    place = np.empty(len(scores), int)
+    place[order] = np.arange(len(scores)) - np.repeat(starts, np.bincount(row))
+    return row, place

@@ -1,0 +1,153 @@
+"""Ratings: what to show whom, from a fitted model and the ratings it was fitted to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from declip.estimators import fitted_low_rank
+from declip.intervals import Intervals
+
+__all__ = ["Recommender"]
+
+
+@dataclass(frozen=True, eq=False)
+class Recommender:
+    """Items for users, and items like an item, by the names that the ratings have.
+
+    Parameters
+    ----------
+    model : estimator
+        Fitted to the ratings.
+    ratings : Intervals
+        Users are rows, items columns; labels are their names, else they go by number. What is
+        stored counts as seen.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from declip import FroCMC, Intervals, Recommender
+    >>> stars = pd.DataFrame(
+    ...     {"Alien": [5, 4, 1, None], "Brazil": [5, None, 2, 1], "Clue": [None, 2, 5, 4]},
+    ...     index=["ann", "bob", "cem", "dot"],
+    ... )
+    >>> ratings = Intervals.from_table(stars, ceiling=5)
+    >>> model = FroCMC(n_components=1, bias=True, random_state=0).fit(ratings)
+    >>> door = Recommender(model, ratings)
+    >>> [item for item, _ in door.recommend("bob", n=1)]
+    ['Brazil']
+    >>> [item for item, _ in door.recommend("bob", n=2, exclude_seen=False)]
+    ['Alien', 'Brazil']
+    >>> [item for item, _ in door.for_new_user({"Clue": 5}, n=1)]
+    ['Brazil']
+    """
+
+    model: Any
+    ratings: Intervals
+
+    def recommend(
+        self, user: Any, n: int = 10, exclude_seen: bool = True
+    ) -> list[tuple[Any, float]]:
+        """Return the items of a user with the highest estimates, best first, as (item, estimate).
+
+        Parameters
+        ----------
+        user : label or int
+            The row.
+        n : int, default=10
+            How many, at most.
+        exclude_seen : bool, default=True
+            Whether to leave out what the user has rated.
+        """
+        row = self._users(user)
+        side = self.ratings.by_row
+        seen = np.concatenate(
+            [
+                side.exact_idx[side.exact_ptr[row] : side.exact_ptr[row + 1]],
+                side.censored_idx[side.censored_ptr[row] : side.censored_ptr[row + 1]],
+            ]
+        )
+        estimates = self.model.reconstruct(rows=[row])[0]
+        return self._best(estimates, n, seen if exclude_seen else [])
+
+    def for_new_user(
+        self, ratings: Mapping[Any, float], n: int = 10, exclude_seen: bool = True
+    ) -> list[tuple[Any, float]]:
+        """Return the best items of a user who was not in the fit, solved for by what they rated.
+
+        Parameters
+        ----------
+        ratings : mapping from item to rating
+            What they rated; one at a limit of the fitted ratings counts as clipped there.
+        n : int, default=10
+            How many, at most.
+        exclude_seen : bool, default=True
+            Whether to leave out what they rated.
+        """
+        items = np.array([self._items(item) for item in ratings], dtype=int)
+        row = np.full((1, self.ratings.shape[1]), np.nan)
+        row[0, items] = list(ratings.values())
+        low, high = self._scale
+        bounds = np.where(row <= low, -np.inf, row), np.where(row >= high, np.inf, row)
+        cells = replace(Intervals.from_bounds(*bounds), col_labels=self.ratings.col_labels)
+        return self._best(self.model.predict(cells)[0], n, items if exclude_seen else [])
+
+    def similar_items(self, item: Any, n: int = 10) -> list[tuple[Any, float]]:
+        """Return the items whose factors point the same way, as (item, cosine), nearest first.
+
+        Parameters
+        ----------
+        item : label or int
+            The column.
+        n : int, default=10
+            How many, at most.
+        """
+        column = self._items(item)
+        factors = fitted_low_rank(self.model).Q.astype(np.float64)
+        lengths = np.linalg.norm(factors, axis=1)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            cosine = factors @ factors[column] / (lengths * lengths[column])
+        return self._best(np.nan_to_num(cosine), n, [column])
+
+    def _best(self, scores: NDArray, n: int, left_out: Any) -> list[tuple[Any, float]]:
+        scores = np.array(scores, dtype=np.float64)
+        scores[left_out] = -np.inf
+        order = np.argsort(-scores, kind="stable")[:n]
+        labels = self.ratings.col_labels
+        return [
+            (int(j) if labels is None else labels[j], float(scores[j]))
+            for j in order
+            if scores[j] > -np.inf
+        ]
+
+    @cached_property
+    def _users(self) -> Callable[[Any], int]:
+        return _finder("user", self.ratings.row_labels, self.ratings.shape[0])
+
+    @cached_property
+    def _items(self) -> Callable[[Any], int]:
+        return _finder("item", self.ratings.col_labels, self.ratings.shape[1])
+
+    @cached_property
+    def _scale(self) -> tuple[float, float]:
+        """The one floor and ceiling of all clipped ratings; infinite where there is none."""
+        side = self.ratings.by_row
+        floors, ceilings = side.upper[np.isneginf(side.lower)], side.lower[np.isposinf(side.upper)]
+        return float(floors.max(initial=-np.inf)), float(ceilings.min(initial=np.inf))
+
+
+def _finder(what: str, labels: NDArray | None, count: int) -> Callable[[Any], int]:
+    """Return the function from a label, or a number where there are none, to a place."""
+    known = {label: i for i, label in enumerate(range(count) if labels is None else labels)}
+
+    def place(asked: Any) -> int:
+        if asked not in known:
+            raise KeyError(f"{what} {asked!r} is not among the {count} {what}s of the ratings.")
+        return known[asked]
+
+    return place
