@@ -21,6 +21,14 @@ GONE = DASHES | {
     *("na", "n/a", "n.a.", "n.a", "#n/a", "#na", "<na>", "nan", "null", "none", "nil", "missing"),
     *("nr", "notreported", "notmeasured", "notavailable", "notsampled", "nottested"),
 }
+MARKED = re.compile(
+    rf"(?P<before>[a-z/]{{2,}})?\s*(?P<open>\()?\s*(?P<sign><=|>=|=<|=>|<|>|≤|≥)?\s*(?P<number>{NUMBER})"
+    r"\s*(?P<close>\))?(?P<after>\s+e|\s*[a-df-z/][a-z/+-]*)?",
+    re.IGNORECASE,
+)
+AT_MOST = {"<", "<=", "=<", "≤", "nd", "n/d", "bdl", "u"}  # as marks beside a number
+AT_LEAST = {">", ">=", "=>", "≥"}
+AS_IT_STANDS = {"j", "e"}
 BELOW = {"nd", "bdl", "<lod", "lod", "<loq"}
 
 
@@ -58,7 +66,22 @@ def _bounds(plain, text):
         low, high = float(match[1]), float(match[2])
         if low <= high and math.isfinite(high) and math.isfinite(low):
             return low, high
+    if match := MARKED.fullmatch(plain):
+        return _marked(match, text)
     raise Refused(f"not a cell: {text!r}")
+
+
+def _marked(match, text):
+    marks = {(match[n] or "").strip().lower() for n in ("before", "sign", "after")} - {""}
+    found = [group for group in (AT_MOST, AT_LEAST, AS_IT_STANDS) if marks & group]
+    known = marks <= AT_MOST | AT_LEAST | AS_IT_STANDS and bool(match["open"]) == bool(
+        match["close"]
+    )
+    value = float(match["number"])
+    if not known or len(found) != 1 or math.isinf(value):
+        raise Refused(f"not a cell: {text!r}")
+    low = -math.inf if found == [AT_MOST] else value
+    return low, math.inf if found == [AT_LEAST] else value
 
 
 def records(data, separator, encoding):

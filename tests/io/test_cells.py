@@ -176,3 +176,14 @@ def test_qualifiers_give_the_side_and_unknown_ones_null():
 def test_bad_positions_are_those_of_the_column():
     parsed = parse_cells(pl.Series(["1", "x", "2", None, "y", "<3"]))
     assert parsed.bad.tolist() == [1, 4]
+
+
+@pytest.mark.parametrize("torn", ["e-3", "E-3", "12e", "1.5E", "J0.03"])
+def test_what_is_left_of_a_number_is_not_a_mark(torn):
+    assert parse_cells(pl.Series([torn, "1"])).bad.tolist() == [0]
+
+
+def test_a_mark_behind_a_number_and_a_space_is_one():
+    parsed = parse_cells(pl.Series(["12 E", "0.5 U"]))
+    assert parsed.lower.tolist() == [12, -np.inf]
+    assert parsed.upper.tolist() == [12, 0.5]

@@ -197,13 +197,19 @@ def _marked(cell: str, sides: Mapping[str, int]) -> tuple[float, float, bool]:
 
 def _marks_of(match: re.Match | None) -> list[str]:
     """Return the marks of a number, folded; ``()`` for parentheses with no word before them."""
-    if match is None or bool(match["open"]) != bool(match["close"]):
+    if match is None or bool(match["open"]) != bool(match["close"]) or _is_torn(match):
         return []
     marks = [folded(match[name] or "") for name in ("before", "sign", "after")]
     if marks[0] in ("<", ">") and marks[1]:
         return []
     alone = bool(match["open"]) and not marks[0]
     return [mark for mark in marks if mark] + ["()"] * alone
+
+
+def _is_torn(match: re.Match) -> bool:
+    """Tell what is left of a number that lost digits: ``e-3``, ``12e``; a letter marks none so."""
+    letter = re.fullmatch(r"\s*[A-Za-z]\s*", match["before"])
+    return bool(letter) or match.string[match.end("number") :][:1] in ("e", "E")
 
 
 def mark_of(cell: str) -> tuple[str, str] | None:
