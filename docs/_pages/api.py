@@ -48,7 +48,7 @@ MODULES = {
 # Names of other modules that users need now and then.
 ALSO = {
     "declip.io": ["Problem", "ReadingPlan", "Remedy", "TableFileError"],
-    "declip.report": ["write_cells", "write_report"],
+    "declip.report": ["write_cells", "write_imputations", "write_report"],
 }
 
 

@@ -1,4 +1,4 @@
-"""The commands: restore, check, demo, app, completion, version."""
+"""The commands: restore, summary, check, demo, app, completion, version."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from declip.cli.completion import Shell, script
 from declip.cli.options import Input, Outputs, Printing, argument
 from declip.cli.parser import Commands
 from declip.cli.screen import Screen
+from declip.cli.summary import Summarising
+from declip.cli.summary import run as run_summary
 from declip.options import Reading, Restoring, option
 
 if TYPE_CHECKING:
@@ -67,7 +69,7 @@ def restore(
 
 def _write(result: Restoration, table: TableFile, paths: dict[str, Path], outputs: Outputs) -> None:
     from declip.io import write_table
-    from declip.report import write_cells, write_report
+    from declip.report import write_cells, write_imputations, write_report
 
     long = table.plan is not None and table.format.layout == "long"
     bands = {"flags": result.flags, "lower": result.lower, "upper": result.upper} if long else {}
@@ -82,6 +84,8 @@ def _write(result: Restoration, table: TableFile, paths: dict[str, Path], output
     )
     if "flags" in paths:
         write_cells(result, paths["flags"], like=table, fill=outputs.fill)
+    if outputs.imputations is not None:
+        write_imputations(result, paths["imputations"], outputs.imputations)
     if "report" in paths:
         write_report(result, paths["report"], source=table.path)
 
@@ -96,6 +100,27 @@ def _facts(result: Restoration, table: TableFile) -> dict[str, Any]:
         "kept_limits": result.kept_limits,
         "reclip_gain": getattr(result.reclip, "gain", None),
     }
+
+
+@app.command(
+    examples=(
+        "declip summary wells.csv --log",
+        "declip summary wells.csv --log --by site --criterion 0.05 -o summary.csv",
+    )
+)
+def summary(
+    input: Input,
+    asked: Summarising,
+    restoring: Restoring,
+    reading: Reading,
+    printing: Printing,
+) -> None:
+    """Sum up the columns of a file, with intervals that count what limits hide.
+
+    Beside them stand Kaplan-Meier, regression on order statistics, maximum likelihood and half the
+    limit.
+    """
+    run_summary(input.file, asked, restoring, reading, printing)
 
 
 @app.command(

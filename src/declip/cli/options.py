@@ -49,12 +49,17 @@ class Outputs:
         ("--in-place",),
     )
     fill: bool = option("Also fill cells that nobody measured.", False, ("--fill",))
+    imputations: int | None = option(
+        "Also draw so many complete tables, for mice of R: OUTPUT-imputations.csv."
+    )
     overwrite: bool = option("Replace files that exist.", False, ("--overwrite",))
 
     def paths(self, file: Path) -> dict[str, Path]:
         """Return what is to be written of a file, and where, if it can be."""
         table = self.output or file.with_name(f"{file.stem}-restored{file.suffix}")
         named = {"table": table, "flags": self.flags, "report": self.report}
+        if self.imputations is not None:
+            named["imputations"] = table.with_name(f"{table.stem}-imputations.csv")
         paths = {name: path for name, path in named.items() if path is not None}
         self._check_kinds(table)
         real = [path.resolve() for path in (file, *paths.values())]
@@ -66,6 +71,8 @@ class Outputs:
         from declip.io.formats import kind_of
 
         kind_of(table)
+        if self.imputations is not None and self.imputations < 1:
+            raise UsageError("--imputations must be a number of tables from 1 on")
         if self.flags and kind_of(self.flags) not in ("csv", "parquet", "excel"):
             raise UsageError("--flags must end in .csv, .tsv, .parquet or .xlsx")
         if self.report and self.report.suffix.lower() not in (".html", ".htm"):

@@ -375,6 +375,28 @@ class BayesCMC(CompletionEstimator[Run, Posterior]):
             table[rows, cols] = posterior.complete(which, rows, cols, low, high, int(seed))
         return tables
 
+    def to_arviz(self) -> Any:
+        """Return the traced quantities of all chains as an ``InferenceData`` of ArviZ.
+
+        Its posterior holds "cells" (the low-rank matrix at clipped cells and at random places, up
+        to 50 of each), "column_means" and "noise_scales" of up to 50 columns, in the units of the
+        table, for every sweep after the burn-in. Needs ``pip install 'declip[stats]'``.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from declip import BayesCMC
+        >>> rng = np.random.default_rng(0)
+        >>> table = np.minimum(rng.normal(size=(40, 1)) + 0.5 * rng.normal(size=(40, 4)), 1)
+        >>> model = BayesCMC(1, ceiling=1, n_samples=50, burn_in=20, random_state=0).fit(table)
+        >>> model.to_arviz().posterior["column_means"].shape  # chain, draw, column
+        (2, 50, 4)
+        """
+        check_is_fitted(self)
+        from declip.estimators.arviz import inference_data
+
+        return inference_data(self.run_, self.intervals_)
+
     def _solve(self, table: Any, settled: dict[str, Any], **watched: Any) -> Run:
         seed = check_random_state(self.random_state).randint(_LARGEST_SEED)
         threads = effective_n_jobs(self.n_jobs)

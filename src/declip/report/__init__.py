@@ -4,7 +4,8 @@ from declip.extras import needs
 
 with needs("report"):
     from declip.report.cells import write_cells
+    from declip.report.imputations import write_imputations
     from declip.report.page import notebook_html, render, write_report
     from declip.report.view import View
 
-__all__ = ["View", "notebook_html", "render", "write_cells", "write_report"]
+__all__ = ["View", "notebook_html", "render", "write_cells", "write_imputations", "write_report"]

@@ -8,12 +8,10 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from declip.io import TableFile, new_file
+from declip.io import TableFile
 from declip.io.edits import listed_cells
-from declip.io.errors import about_file
-from declip.io.excel import write_book
-from declip.io.formats import kind_of
 from declip.io.frames import cells_as_text
+from declip.io.listing import write_frame
 from declip.io.reading import listed_again
 from declip.report.view import View
 from declip.validation import check_memory
@@ -64,19 +62,9 @@ def write_cells(
     >>> text.splitlines()[0]
     'row,column,reported,value,flag,band_lower,band_upper'
     """
-    path = Path(path)
-    kind = kind_of(path)
     with_file = like is not None and like.plan is not None
     frame = _of_file(restoration, like, fill) if with_file else _listed(View(restoration))
-    with new_file(path, overwrite) as temporary, about_file(path, "cannot be written"):
-        if kind == "parquet":
-            frame.write_parquet(temporary)
-        elif kind == "excel":
-            write_book({"cells": frame}, temporary, header=True)
-        else:
-            tab = path.suffix.lower() in (".tsv", ".tab")
-            frame.write_csv(temporary, separator="\t" if tab else ",")
-    return path
+    return write_frame(frame, Path(path), "cells", overwrite)
 
 
 def _of_file(restoration: Any, like: Any, fill: bool) -> pl.DataFrame:

@@ -1,0 +1,195 @@
+"""Do the intervals of summaries and pooled models hold the truth? Simulated tables, censored by us.
+
+    python experiments/inference.py
+
+Tables of three exposures and an outcome that depends on the first of them (slope 0.5). Exposures
+are normal and end at ceilings, or lognormal (standard deviation 1 of the logarithms) and end at
+floors; they are independent, or correlated by 0.6; there is one limit, or one of three for each
+row. `restore` runs with ``effort="quick"``, `Restoration.summary` and `pooled_fit` with 20
+imputations. Reported is the share of 95 % intervals that hold the truth: of the mean of each
+exposure, of the share beyond a criterion in the middle of what the limits hide, of the slope; and
+the same for half the limit (the limit itself for ceilings), taken as data.
+"""
+
+from __future__ import annotations
+
+import argparse
+import warnings
+from itertools import product
+from typing import Any
+
+import numpy as np
+from common import RESULTS, Runs, markdown_table, progress, write_json, write_text
+from scipy import stats
+
+import declip
+from declip.environment import environment
+from declip.inference.statistics import Statistic
+from declip.intervals import face_value
+
+RUNS = Runs(RESULTS / "inference.jsonl")
+SIZES, SHARES, LIMITS = (40, 100, 400), (0.2, 0.4, 0.6), (1, 3)
+KINDS, CORRELATIONS = ("normal", "lognormal"), (0.0, 0.6)
+SETTINGS = list(product(KINDS, CORRELATIONS, LIMITS, SHARES, SIZES))
+SLOPE, N_EXPOSURES, N_IMPUTATIONS = 0.5, 3, 20
+WAYS = ("declip", "half the limit")
+QUESTIONS = ("mean", "share", "slope")
+
+
+def simulated(setting: tuple, seed: int) -> tuple[declip.Intervals, float]:
+    """Return a censored table, and the criterion in the middle of what its limits hide."""
+    kind, rho, limits, share, n = setting
+    rng = np.random.default_rng([seed, SETTINGS.index(setting)])
+    p = N_EXPOSURES
+    root = np.linalg.cholesky(rho * np.ones((p, p)) + (1 - rho) * np.eye(p))
+    z = rng.standard_normal((n, p)) @ root.T
+    outcome = SLOPE * z[:, :1] + rng.standard_normal((n, 1))
+    hidden = share * (rng.choice([0.5, 1.0, 1.5], (n, 1)) if limits == 3 else np.ones((n, 1)))
+    if kind == "normal":
+        limit, criterion = stats.norm.isf(hidden), stats.norm.isf(share / 2)
+        lower, upper = np.minimum(z, limit), np.where(z > limit, np.inf, z)
+    else:
+        limit, criterion = np.exp(stats.norm.ppf(hidden)), float(np.exp(stats.norm.ppf(share / 2)))
+        x = np.exp(z)
+        lower, upper = np.where(x < limit, -np.inf, x), np.maximum(x, limit)
+    ends = (np.hstack([end, outcome]) for end in (lower, upper))
+    return declip.Intervals.from_bounds(*ends), float(criterion)
+
+
+def slope_of(table: np.ndarray, kind: str) -> tuple[Any, Any]:
+    """Return the coefficients of the outcome on the first exposure, and their covariance."""
+    x = np.log(table[:, 0]) if kind == "lognormal" else table[:, 0]
+    X = np.column_stack([np.ones(len(x)), x])
+    b, squares, _, _ = np.linalg.lstsq(X, table[:, -1], rcond=None)
+    return b, np.linalg.inv(X.T @ X) * squares[0] / (len(x) - 2)
+
+
+def truths(setting: tuple) -> dict[str, float]:
+    kind, share = setting[0], setting[3]
+    normal = kind == "normal"
+    return {
+        "mean": 0.0 if normal else float(np.exp(0.5)),
+        "share": share / 2 if normal else 1 - share / 2,
+        "slope": SLOPE,
+    }
+
+
+def by_declip(cells: declip.Intervals, criterion: float, kind: str) -> dict[str, list]:
+    """Return the intervals of all questions."""
+    log = list(range(N_EXPOSURES)) if kind == "lognormal" else False
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        r = declip.restore(cells, log=log, scale="columns", effort="quick")
+    asked = [criterion] * N_EXPOSURES + [0.0]
+    found = r.summary(["mean"], criterion=asked, n=N_IMPUTATIONS).as_columns()
+    lines = list(zip(*(found[c] for c in ("statistic", "lower", "upper")), strict=True))
+    lines = lines[: 2 * N_EXPOSURES]  # the outcome comes last
+    slope = declip.pooled_fit(r, lambda t: slope_of(t, kind), n=N_IMPUTATIONS).pooled.interval()
+    return {
+        "mean": [line[1:] for line in lines if line[0] == "mean"],
+        "share": [line[1:] for line in lines if line[0] == "share_above"],
+        "slope": [(slope[0][1], slope[1][1])],
+    }
+
+
+def by_substitution(cells: declip.Intervals, criterion: float, kind: str) -> dict[str, list]:
+    """Return the intervals of a table with half the limit, taken as data."""
+    lower, upper = cells.to_bounds()
+    face = face_value(lower, upper)
+    table = np.where(np.isneginf(lower), 0.5 * face, face)
+    n, t = len(table), stats.t.ppf(0.975, len(table) - 1)
+    means, shares = [], []
+    for x in table[:, :N_EXPOSURES].T:
+        means.append(tuple(x.mean() + s * t * x.std(ddof=1) / np.sqrt(n) for s in (-1, 1)))
+        share, variance = Statistic("share_above", criterion=criterion).of(np.sort(x))
+        shares.append(tuple(share + s * t * np.sqrt(variance) for s in (-1, 1)))
+    b, cov = slope_of(table, kind)
+    reach = stats.t.ppf(0.975, n - 2) * np.sqrt(cov[1, 1])
+    return {"mean": means, "share": shares, "slope": [(b[1] - reach, b[1] + reach)]}
+
+
+def run(setting: tuple, seed: int) -> dict[str, Any]:
+    """Return which intervals of one table hold the truth."""
+    cells, criterion = simulated(setting, seed)
+    true = truths(setting)
+    return {
+        name: {
+            question: [bool(low <= true[question] <= high) for low, high in ends]
+            for question, ends in way(cells, criterion, setting[0]).items()
+        }
+        for name, way in (("declip", by_declip), ("half the limit", by_substitution))
+    }
+
+
+def coverage(runs: list[dict], way: str, question: str) -> float:
+    return float(np.mean([held for r in runs for held in r[way][question]]))
+
+
+def tabulated(stored: dict[str, dict]) -> list[dict[str, Any]]:
+    """Return the coverage of each setting that was run."""
+    rows = []
+    for setting in SETTINGS:
+        runs = [r for r in stored.values() if tuple(r["settings"]["setting"]) == setting]
+        if runs:
+            shares = {w: {q: coverage(runs, w, q) for q in QUESTIONS} for w in WAYS}
+            rows.append({"setting": list(setting), "tables": len(runs), **shares})
+    return rows
+
+
+def page(rows: list[dict[str, Any]]) -> str:
+    """Return the table of the page: pooled over what is not named in a line."""
+    header = [
+        "",
+        "tables",
+        *(f"{q}" for q in QUESTIONS),
+        *(f"{q}, half the limit" for q in QUESTIONS),
+    ]
+    lines = []
+    for name, part in _parts():
+        some = [r for r in rows if part(r["setting"])]
+        if some:
+            weights = [r["tables"] for r in some]
+            cells = [
+                f"{np.average([r[w][q] for r in some], weights=weights):.0%}"
+                for w in WAYS
+                for q in QUESTIONS
+            ]
+            lines.append([name, str(sum(weights)), *cells])
+    return markdown_table(header, lines)
+
+
+def _parts() -> list[tuple[str, Any]]:
+    return [
+        ("all", lambda s: True),
+        *((f"{kind}", lambda s, k=kind: s[0] == k) for kind in KINDS),
+        *((f"{n} rows", lambda s, n=n: s[4] == n) for n in SIZES),
+        *((f"{share:.0%} censored", lambda s, c=share: s[3] == c) for share in SHARES),
+        *((f"{m} limit{'s' * (m > 1)}", lambda s, m=m: s[2] == m) for m in LIMITS),
+        ("independent", lambda s: s[1] == 0),
+        ("correlated", lambda s: s[1] > 0),
+    ]
+
+
+def write() -> None:
+    rows = tabulated(RUNS.read())
+    write_json(RESULTS / "inference.json", {**environment(), "rows": rows})
+    write_text(RESULTS / "inference.md", page(rows))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--tables", type=int, default=200, help="simulated for each setting")
+    parser.add_argument("--write", action="store_true", help="only write what was run")
+    asked = parser.parse_args()
+    if not asked.write:
+        with progress() as bar:
+            for seed in bar.track(range(asked.tables), description="tables of each setting"):
+                for setting in SETTINGS:
+                    name = f"{'/'.join(map(str, setting))} {seed}"
+                    RUNS.resume(name, {"setting": setting}, lambda s=setting, k=seed: run(s, k))
+        RUNS.sort()
+    write()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,42 @@
+"""The traces of a sampler as ArviZ holds them."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+
+from declip.extras import needs
+from declip.intervals import Intervals
+from declip.solvers.gibbs import Run
+
+__all__ = ["inference_data"]
+
+
+def inference_data(run: Run, cells: Intervals) -> Any:
+    """Return what was traced of a run, in the units of the table."""
+    with needs("stats"), warnings.catch_warnings():
+        warnings.simplefilter("ignore", FutureWarning)  # that its next version differs
+        import arviz
+
+    monitor, units = run.monitor, run.units
+    traces = np.moveaxis(np.array(run.traces), 0, 1)  # chain, draw, quantity
+    x, means, noise = (traces[..., part] for part in monitor.kinds.values())
+    rows, cols = _labels(cells.row_labels, monitor.rows), _labels(cells.col_labels, monitor.cols)
+    return arviz.from_dict(
+        posterior={
+            "cells": units.restore(x, monitor.cols),
+            "column_means": units.restore(means, monitor.columns),
+            "noise_scales": np.exp(noise) * units.scale[monitor.columns],
+        },
+        coords={
+            "cell": [f"{row}, {col}" for row, col in zip(rows, cols, strict=True)],
+            "column": _labels(cells.col_labels, monitor.columns),
+        },
+        dims={"cells": ["cell"], "column_means": ["column"], "noise_scales": ["column"]},
+    )
+
+
+def _labels(labels: Any, which: Any) -> list[str]:
+    return [str(label) for label in (which if labels is None else labels[which])]

@@ -1,0 +1,40 @@
+"""BayesCMC as ArviZ sees it: the traces, in the units of the table."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_allclose
+
+from declip import BayesCMC
+
+arviz = pytest.importorskip("arviz")
+
+
+@pytest.fixture(scope="module")
+def model():
+    rng = np.random.default_rng(0)
+    truth = 50 + 10 * (rng.normal(size=(60, 1)) + 0.5 * rng.normal(size=(60, 3)))
+    table = pd.DataFrame(np.minimum(truth, 55), columns=["iron", "zinc", "lead"])
+    return BayesCMC(1, ceiling=55, n_samples=200, burn_in=100, random_state=0).fit(table)
+
+
+def test_column_means_and_noise_are_those_of_the_model(model):
+    posterior = model.to_arviz().posterior
+    assert list(posterior["column"].values) == ["iron", "zinc", "lead"]
+    # 200 kept samples against all 400 sweeps: a tenth of the posterior's spread is chance
+    mean = posterior["column_means"].mean(("chain", "draw")).values
+    assert_allclose(mean, model.reconstruct().mean(axis=0), atol=0.3)
+    noise = posterior["noise_scales"].mean(("chain", "draw")).values
+    assert_allclose(noise, model.noise_scale_, rtol=0.05)
+
+
+def test_arviz_finds_the_same_convergence(model):
+    r_hat = arviz.rhat(model.to_arviz(), method="split")["noise_scales"].values
+    assert_allclose(r_hat, model.r_hat_["noise scales"], atol=0.03)
+
+
+def test_a_cell_is_named_by_row_and_column(model):
+    cells = model.to_arviz().posterior["cells"]
+    row, column = str(cells["cell"].values[0]).split(", ")
+    expected = model.predict([int(row)], [["iron", "zinc", "lead"].index(column)])
+    assert_allclose(cells[..., 0].mean(), expected[0], atol=0.8)
