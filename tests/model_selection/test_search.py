@@ -400,7 +400,7 @@ def test_the_search_is_left_as_it_was_given():
     search = EntrySearchCV(model, {"alpha": [1.0, 2.0]}, cv=2).fit(clipped_cells())
     assert search.estimator is model
     assert not hasattr(model, "row_factors_")
-    assert model.alpha == 0.1
+    assert model.alpha == "auto"
 
 
 def test_sparse_ratings_are_never_made_dense():

@@ -57,7 +57,8 @@ def test_a_forged_file_is_refused_or_gives_a_model_that_answers(name, tmp_path):
         path.write_bytes(forge(raw, np.random.default_rng(seed)))
         found, message = loaded(path)
         if message is None:
-            with suppress(ValueError, ArithmeticError):  # of numbers that no fit would give
+            # of numbers that no fit would give, or of sizes that no memory holds
+            with suppress(ValueError, ArithmeticError, MemoryError):
                 answers(found)
 
 
