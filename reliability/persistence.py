@@ -4,7 +4,7 @@
 and into the page ``docs/evidence/reliability/persistence.md``.
 """
 
-from reliability import damage, determinism, interrupts, kills
+from reliability import damage, determinism, interrupts, kills, load
 from reliability.figures import Page, part
 
 
@@ -17,6 +17,7 @@ def studies(share=1.0, resume=False):
         "Ctrl-C": lambda: interrupts.ctrl_c(part(5, share)),
         "repeats": lambda: determinism.repeats(part(20, share)),
         "processes and threads": determinism.processes_and_threads,
+        "restored under load": lambda: load.restored(part(10, share)),
         "shared by 8 threads": lambda: determinism.shared(part(10_000, share)),
     }
 

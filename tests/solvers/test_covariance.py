@@ -11,14 +11,20 @@ S = np.array([[1.0, 0.8, 0.3], [0.8, 1.0, 0.1], [0.3, 0.1, 1.0]])
 ROWS = RNG.multivariate_normal(np.zeros(3), S, size=600)
 
 
+def given_the_rest(draws, rows, cols):
+    """Means and standard deviations of cells by all draws."""
+    return map(np.array, zip(*(draws.conditional(d, rows, cols) for d in range(len(draws)))))
+
+
 def test_conditional_means_of_a_complete_table_are_those_of_regression():
     draws = sample_normal(Intervals.from_table(ROWS), n_samples=40, burn_in=20, n_kept=20, seed=0)
     others = np.column_stack([np.ones(600), ROWS[:, 1:]])
     fit = others @ np.linalg.lstsq(others, ROWS[:, 0], rcond=None)[0]
     # coefficients of 600 rows spread by about 1 / sqrt(600); cells lie up to three units out
-    assert_allclose(draws.mean[:, :, 0].mean(axis=0), fit, atol=3 / np.sqrt(600))
+    mean, sd = given_the_rest(draws, np.arange(600), np.zeros(600, int))
+    assert_allclose(mean.mean(axis=0), fit, atol=3 / np.sqrt(600))
     residual = np.std(ROWS[:, 0] - fit)
-    assert_allclose(draws.sd[:, 0].mean(), residual, rtol=0.05)
+    assert_allclose(sd.mean(), residual, rtol=0.05)
 
 
 def test_the_correlation_is_found_from_clipped_columns():
@@ -26,10 +32,35 @@ def test_the_correlation_is_found_from_clipped_columns():
     cells = Intervals.from_table(cut, ceiling=0.5)
     draws = sample_normal(cells, n_samples=150, burn_in=50, n_kept=30, seed=0)
     expected = np.sqrt(1 / np.linalg.inv(S)[0, 0])
-    assert_allclose(draws.sd[:, 0].mean(), expected, rtol=0.12)
+    _, sd = given_the_rest(draws, np.arange(600), np.zeros(600, int))
+    assert_allclose(sd.mean(), expected, rtol=0.12)
 
 
 def test_the_same_seed_gives_the_same_draws():
     cells = Intervals.from_table(np.where(RNG.random(ROWS.shape) < 0.2, np.nan, ROWS))
     one, two = (sample_normal(cells, n_samples=5, burn_in=2, n_kept=5, seed=3) for _ in range(2))
-    np.testing.assert_array_equal(one.mean, two.mean)
+    np.testing.assert_array_equal(one.rows, two.rows)
+
+
+def test_classes_that_limits_cut_keep_their_own_spread():
+    # two clusters of the first column, one of them tight and cut by a floor in its middle
+    rng = np.random.default_rng(1)
+    tight = np.arange(200) < 80
+    rows = np.column_stack(
+        [
+            np.where(tight, rng.normal(-1.3, 0.1, 200), rng.normal(0.8, 0.5, 200)),
+            np.where(tight, rng.normal(1.2, 0.5, 200), rng.normal(-0.8, 0.5, 200)),
+        ]
+    )
+    floor = np.array([-1.3, -np.inf])
+    cells = Intervals.from_table(np.maximum(rows, floor), floor=floor)
+    drawn = {"n_samples": 120, "burn_in": 60, "n_kept": 30, "seed": 0}
+    cut, others = np.flatnonzero(rows[:, 0] <= -1.3), np.flatnonzero(~tight)
+    at = np.zeros(len(cut), int)
+    _, one = given_the_rest(sample_normal(cells, **drawn), cut, at)
+    found = sample_normal(cells, n_classes=3, **drawn)
+    centre, classes = given_the_rest(found, cut, at)
+    assert np.median(classes) < 0.5 * np.median(one)
+    assert abs(np.median(centre) + 1.3) < 0.3
+    _, wide = given_the_rest(found, others, 0 * others)
+    assert np.median(classes) < 0.6 * np.median(wide)

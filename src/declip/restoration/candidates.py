@@ -31,6 +31,7 @@ METHODS = {
     "bayes": "Bayesian factor model (BayesCMC)",
     "bayes+rows": "Bayesian factor model with noise scales and offsets of rows (BayesCMC)",
     "normal": "censored normal distribution of rows, full covariance",
+    "classes": "censored normal distributions of a few classes of rows, full covariances",
     "column": "each column alone, as a censored normal distribution",
     "tobit": "factor model, censored normal noise (FroCMC, tobit)",
     "tobit+bias": "factor model with offsets, censored normal noise (FroCMC, tobit)",
@@ -45,6 +46,10 @@ _SWEEPS = (60, 250)  # of a Gibbs sampler that is compared: fewer for a large ta
 _CELL_SWEEPS = 6_000_000  # cells times sweeps
 _MOST_COVARIANCES = 100  # columns up to which a full covariance is tried
 _MOST_KEPT = 2_000_000  # cells of a table up to which a full covariance is tried
+_CLASSES = 5
+_ROWS_OF_A_CLASS = 20  # fewer cannot tell classes apart
+_MOST_COLUMNS_OF_CLASSES = 30
+_MOST_IN_CLASSES = 100_000  # cells of a table up to which classes are looked for
 _DRAWS = (8, 32)  # components of a mixture: fewer for many cells
 _CELL_DRAWS = 300_000  # cells times components
 _NUMBERS_KEPT = 20_000_000  # by a full covariance
@@ -85,19 +90,24 @@ class ColumnTobit(BaseEstimator):
 
 
 class CensoredNormal(BaseEstimator):
-    """Rows drawn from one normal distribution with a full covariance, by Gibbs sampling.
+    """Rows drawn from normal distributions with full covariances, by Gibbs sampling.
 
     Parameters
     ----------
     n_samples, burn_in : int
         Sweeps that count, and sweeps before them.
+    n_classes : int
+        Most classes of rows, each with a distribution of its own.
     random_state : int
         Seed.
     """
 
-    def __init__(self, n_samples: int = 170, burn_in: int = 80, random_state: int = 0) -> None:
+    def __init__(
+        self, n_samples: int = 170, burn_in: int = 80, n_classes: int = 1, random_state: int = 0
+    ) -> None:
         self.n_samples = n_samples
         self.burn_in = burn_in
+        self.n_classes = n_classes
         self.random_state = random_state
 
     def fit(self, X: Intervals, y: Any = None) -> Self:
@@ -108,6 +118,7 @@ class CensoredNormal(BaseEstimator):
             burn_in=self.burn_in,
             n_kept=min(_draws(X.shape[0] * X.shape[1], _NUMBERS_KEPT), self.n_samples),
             seed=self.random_state,
+            n_classes=self.n_classes,
         )
         return self
 
@@ -172,13 +183,13 @@ class Candidate:
 def untuned(method: str, intervals: Intervals, settings: Settings) -> Any:
     """Return the estimator of a method, before its rank and penalty are chosen."""
     seed, n_jobs = settings.random_state, settings.n_jobs
-    if method in ("bayes", "bayes+rows", "normal"):
+    if method in ("bayes", "bayes+rows", "normal", "classes"):
         sweeps = int(settings.work * np.clip(_CELL_SWEEPS // max(len(intervals), 1), *_SWEEPS))
         burn_in = sweeps // 3
         drawn: dict[str, Any] = {"n_samples": sweeps - burn_in, "burn_in": burn_in}
         drawn["random_state"] = seed
-        if method == "normal":
-            return CensoredNormal(**drawn)
+        if method in ("normal", "classes"):
+            return CensoredNormal(n_classes=_CLASSES if method == "classes" else 1, **drawn)
         rank = "auto" if settings.n_components is None else settings.n_components
         noise = "row+column" if method == "bayes+rows" else "auto"
         return BayesCMC(rank, chains=1, noise=noise, max_kept=_DRAWS[1], n_jobs=n_jobs, **drawn)
@@ -206,6 +217,8 @@ def methods_to_weigh(intervals: Intervals, settings: Settings) -> list[str]:
         return ["column"]
     n_rows, n_cols = intervals.shape
     covariance = n_cols <= _MOST_COVARIANCES and n_rows * n_cols <= _MOST_KEPT
+    classes = n_rows >= _ROWS_OF_A_CLASS * _CLASSES and n_cols <= _MOST_COLUMNS_OF_CLASSES
+    classes &= n_rows * n_cols <= _MOST_IN_CLASSES
     more = ["tobit", "tobit+bias"] if settings.work > 1 else []
     # with few cells observed BayesCMC has noise scales of rows by itself
     rows = settings.by_rows and len(intervals) >= _SPARSE * n_rows * n_cols
@@ -213,6 +226,7 @@ def methods_to_weigh(intervals: Intervals, settings: Settings) -> list[str]:
         "bayes",
         *(["bayes+rows"] if rows else []),
         *(["normal"] if covariance else []),
+        *(["classes"] if classes else []),
         "column",
         *more,
     ]
@@ -223,7 +237,7 @@ def grid(method: str, shape: tuple[int, int], settings: Settings) -> Iterator[di
     alphas = list(_ALPHAS) if settings.alpha is None else [settings.alpha]
     if method == "trace":
         yield {"alpha": [a * np.sqrt(max(shape)) / 10 for a in alphas]}
-    elif method not in ("bayes", "bayes+rows", "normal", "column"):
+    elif method not in ("bayes", "bayes+rows", "normal", "classes", "column"):
         ranks = [k for k in _RANKS if k < min(shape)] or [1]
         for k in ranks if settings.n_components is None else [settings.n_components]:
             yield {"n_components": [k], "alpha": alphas}

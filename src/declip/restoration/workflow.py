@@ -76,8 +76,8 @@ def restore(
         the name of a column of ``var`` or ``obs``, or of a layer, where NaN is no limit; with a
         DataArray one over some of its dimensions.
     method : str, default="auto"
-        "auto" weighs several; else one of "bayes", "normal", "column", "tobit", "tobit+bias",
-        "hinge", "hinge+bias" and "trace".
+        "auto" weighs several; else one of "bayes", "normal", "classes", "column", "tobit",
+        "tobit+bias", "hinge", "hinge+bias" and "trace".
     n_components : int or None, default=None
         Number of factors; None chooses.
     alpha : float or None, default=None

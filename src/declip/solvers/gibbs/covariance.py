@@ -1,4 +1,4 @@
-"""A censored normal distribution of whole rows, its covariance unrestricted, sampled by Gibbs."""
+"""Censored rows of a few classes, each normal with a covariance of its own, sampled by Gibbs."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.cluster.vq import kmeans2
 from scipy.linalg import solve_triangular
 
 from declip.intervals import Intervals
@@ -14,27 +15,32 @@ from declip.kernels import truncated_normals
 __all__ = ["NormalDraws", "sample_columns", "sample_normal"]
 
 _PRIOR_VARIANCE = 0.3  # of a column in standard units, worth one row more than it has columns
+_PRIOR_ROWS = 5  # more than columns, that the covariance which classes share is worth to each
+_CONCENTRATION = 1.0  # rows that all classes together count as having before any was seen
 _FIRST_SWEEPS, _MORE_SWEEPS = 30, 10  # before the first draw, and from one to the next
 _LARGEST_SEED = 2**31 - 1
 
 
 @dataclass(frozen=True, eq=False)
 class NormalDraws:
-    """Draws of a normal distribution of rows, and of the rows themselves.
+    """Draws of the normal distributions of rows, one for each class, and of the rows themselves.
 
     Attributes
     ----------
     rows : ndarray of shape (n_draws, n_rows, n_cols)
         Complete rows, in single precision.
-    mean : ndarray of shape (n_draws, n_cols)
-        Of the distribution.
-    precision : ndarray of shape (n_draws, n_cols, n_cols)
-        Its inverse covariance.
+    mean : ndarray of shape (n_draws, n_classes, n_cols)
+        Of the distributions.
+    precision : ndarray of shape (n_draws, n_classes, n_cols, n_cols)
+        Their inverse covariances.
+    label : ndarray of shape (n_draws, n_rows)
+        The classes of the rows.
     """
 
     rows: NDArray[np.float32]
     mean: NDArray[np.float64]
     precision: NDArray[np.float64]
+    label: NDArray[np.intp]
 
     def __len__(self) -> int:
         """Return the number of draws."""
@@ -42,28 +48,86 @@ class NormalDraws:
 
     def _check_loaded(self) -> None:
         """Refuse draws that were read from a file and do not fit together."""
-        n, p = self.mean.shape
-        if self.rows.shape[::2] != (n, p) or self.precision.shape != (n, p, p):
+        n, k, p = self.mean.shape
+        shapes = self.rows.shape[::2], self.precision.shape, self.label.shape
+        if shapes != ((n, p), (n, k, p, p), self.rows.shape[:2]):
             raise ValueError("the draws of a normal distribution do not fit together")
-        if not np.all(np.diagonal(self.precision, axis1=1, axis2=2) > 0):
+        if not np.all(np.diagonal(self.precision, axis1=2, axis2=3) > 0):
             raise ValueError("the precisions of a normal distribution are not above zero")
+        if self.label.size and not (0 <= self.label.min() and self.label.max() < k):
+            raise ValueError("rows of a normal distribution are of classes that there are not")
 
     def conditional(
         self, draw: int, rows: NDArray, cols: NDArray
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return mean and standard deviation of cells given the rest of their rows, by one draw."""
         some, at = np.unique(rows, return_inverse=True)
-        P, Z = self.precision[draw], self.rows[draw, some].astype(np.float64)
-        variance = 1 / np.diag(P)
-        # z_j | the rest ~ N(z_j - (P r)_j / P_jj, 1 / P_jj) with r = z - mu
-        mean = Z - (Z - self.mean[draw]) @ P * variance
-        return mean[at, cols], np.sqrt(variance)[cols]
+        label, Z = self.label[draw, some], self.rows[draw, some].astype(np.float64)
+        variance = 1 / np.diagonal(self.precision[draw], axis1=1, axis2=2)
+        mean = np.empty_like(Z)
+        for k, P in enumerate(self.precision[draw]):
+            # z_j | the rest ~ N(z_j - (P r)_j / P_jj, 1 / P_jj) with r = z - mu
+            own = label == k
+            mean[own] = Z[own] - (Z[own] - self.mean[draw, k]) @ P * variance[k]
+        return mean[at, cols], np.sqrt(variance)[label[at], cols]
+
+
+@dataclass(frozen=True, eq=False)
+class _Classes:
+    """Means and precisions (with factors F F^T) of classes of rows, and their shares."""
+
+    mu: NDArray[np.float64]
+    factor: NDArray[np.float64]
+    share: NDArray[np.float64]
+
+    @classmethod
+    def drawn(
+        cls, Z: NDArray, label: NDArray, mu: NDArray, shared: NDArray, rng: np.random.Generator
+    ) -> _Classes:
+        """Draw precisions given the rows and means of each class, then new means."""
+        pairs = [
+            _mean_and_factor(Z[label == k], centre, shared, rng) for k, centre in enumerate(mu)
+        ]
+        counts = np.bincount(label, minlength=len(mu))
+        share = rng.dirichlet(counts + _CONCENTRATION / len(mu))
+        return cls(np.array([m for m, _ in pairs]), np.array([f for _, f in pairs]), share)
+
+    @property
+    def precision(self) -> NDArray[np.float64]:
+        """Inverse covariances, of shape (n_classes, n_cols, n_cols)."""
+        return self.factor @ self.factor.transpose(0, 2, 1)
+
+    def shared(self, rng: np.random.Generator) -> NDArray[np.float64]:
+        """Draw the scatter that covariances have in common; a single class needs none to share.
+
+        A class that limits hide in some columns has the spread of the others there.
+        """
+        n_classes, p = self.mu.shape
+        if n_classes == 1:
+            return _PRIOR_VARIANCE * np.eye(p)
+        L = np.linalg.cholesky(self.precision.sum(axis=0) + np.eye(p) / _PRIOR_VARIANCE)
+        F = _wishart_factor(L, p + n_classes * (p + _PRIOR_ROWS), rng)
+        return F @ F.T
+
+    def labels(self, Z: NDArray, rng: np.random.Generator) -> NDArray[np.intp]:
+        """Draw the classes of complete rows."""
+        logs = [
+            np.log(share + 1e-300) + np.linalg.slogdet(F)[1] - 0.5 * (((Z - mu) @ F) ** 2).sum(1)
+            for mu, F, share in zip(self.mu, self.factor, self.share, strict=True)
+        ]
+        return (np.array(logs) + rng.gumbel(size=(len(logs), len(Z)))).argmax(axis=0)
 
 
 def sample_normal(
-    intervals: Intervals, *, n_samples: int, burn_in: int, n_kept: int, seed: int
+    intervals: Intervals,
+    *,
+    n_samples: int,
+    burn_in: int,
+    n_kept: int,
+    seed: int,
+    n_classes: int = 1,
 ) -> NormalDraws:
-    """Sample rows z_i ~ N(mu, S) of which each cell is known to lie in its interval.
+    """Sample rows z_i ~ N(mu_k, S_k) of unknown classes k, each cell known to lie in its interval.
 
     Parameters
     ----------
@@ -73,6 +137,8 @@ def sample_normal(
         Sweeps that count, sweeps before them, and draws that are kept of the former.
     seed : int
         Seed.
+    n_classes : int, default=1
+        Most classes that there may be: those that no row needs stay empty.
     """
     rng = np.random.default_rng(seed)
     lower, upper = intervals.to_bounds()
@@ -80,36 +146,62 @@ def sample_normal(
     lower, upper = np.where(missing, -np.inf, lower), np.where(missing, np.inf, upper)
     unknown = [np.flatnonzero(lower[:, j] < upper[:, j]) for j in range(lower.shape[1])]
     Z = np.clip(0.0, lower, upper)
+    label = np.zeros(len(Z), np.intp)
+    if n_classes > 1:
+        label = kmeans2(Z, n_classes, minit="++", seed=rng, missing="warn")[1].astype(np.intp)
+    mu = np.array([Z[label == k].mean(axis=0) if k in label else Z[0] for k in range(n_classes)])
+    shared = _PRIOR_VARIANCE * np.eye(Z.shape[1])
     kept = set(np.linspace(0, n_samples - 1, n_kept).round().astype(int) + burn_in)
     draws: list[tuple[NDArray, ...]] = []
     for sweep in range(burn_in + n_samples):
-        mu, P = _mean_and_precision(Z, rng)
-        R = Z - mu
+        classes = _Classes.drawn(Z, label, mu, shared, rng)
+        shared = classes.shared(rng)
+        mu, P = classes.mu, classes.precision
+        label = classes.labels(Z, rng) if n_classes > 1 else label
+        diagonal = np.diagonal(P, axis1=1, axis2=2)
+        R = Z - mu[label]
         for j, rows in enumerate(unknown):
             # z_j | the rest ~ N(mu_j + r_j - (P r)_j / P_jj, 1 / P_jj)
-            x = mu[j] + R[rows, j] - (R[rows] @ P[:, j]) / P[j, j]
-            sd = np.full(len(rows), 1 / np.sqrt(P[j, j]))
+            k = label[rows]
+            pull = _times_column(R[rows], P, k, j) / diagonal[k, j]
+            x, sd = mu[k, j] + R[rows, j] - pull, 1 / np.sqrt(diagonal[k, j])
             key = int(rng.integers(_LARGEST_SEED)), 0
-            R[rows, j] = truncated_normals(x, sd, lower[rows, j], upper[rows, j], key) - mu[j]
-        Z = R + mu
+            R[rows, j] = truncated_normals(x, sd, lower[rows, j], upper[rows, j], key) - mu[k, j]
+        Z = R + mu[label]
         if sweep in kept:
-            draws.append((Z.astype(np.float32), mu, P))
+            draws.append((Z.astype(np.float32), mu, P, label))
     return NormalDraws(*(np.array(part) for part in zip(*draws, strict=True)))
 
 
-def _mean_and_precision(Z: NDArray, rng: np.random.Generator) -> tuple[NDArray, NDArray]:
-    """Draw mu and S^-1 given complete rows: Normal-inverse-Wishart."""
-    n, p = Z.shape
-    centre = Z.mean(axis=0)
-    D = Z - centre
-    L = np.linalg.cholesky(D.T @ D + _PRIOR_VARIANCE * np.eye(p))
-    # Bartlett: S^-1 = (L^-T A) (L^-T A)^T for a Wishart with n + p + 1 degrees of freedom
+def _times_column(R: NDArray, P: NDArray, k: NDArray, j: int) -> NDArray:
+    """Return each row times column j of the precision of its class."""
+    return R @ P[0, :, j] if len(P) == 1 else np.einsum("ij,ij->i", R, P[k, :, j])
+
+
+def _wishart_factor(L: NDArray, freedom: int, rng: np.random.Generator) -> NDArray:
+    """Draw F with F F^T from the Wishart distribution whose scale is (L L^T)^-1."""
+    p = len(L)
+    # Bartlett: (L^-T A) (L^-T A)^T
     A = np.tril(rng.standard_normal((p, p)), -1)
-    A[np.diag_indices(p)] = np.sqrt(rng.chisquare(n + p + 1 - np.arange(p)))
-    F = solve_triangular(L, A, lower=True, trans="T")
-    # F^-T u has the covariance (F F^T)^-1 = S
-    mu = centre + np.linalg.solve(F.T, rng.standard_normal(p)) / np.sqrt(n)
-    return mu, F @ F.T
+    A[np.diag_indices(p)] = np.sqrt(rng.chisquare(freedom - np.arange(p)))
+    return solve_triangular(L, A, lower=True, trans="T")
+
+
+def _mean_and_factor(
+    Z: NDArray, centre: NDArray, shared: NDArray, rng: np.random.Generator
+) -> tuple[NDArray, NDArray]:
+    """Draw F with S^-1 = F F^T given complete rows and their mean, then the mean given F.
+
+    Means are standard normal beforehand: where limits hide all of a class, nothing else holds it.
+    """
+    n, p = Z.shape
+    D = Z - centre
+    F = _wishart_factor(np.linalg.cholesky(D.T @ D + shared), n + p + _PRIOR_ROWS, rng)
+    # mu ~ N(Q^-1 S^-1 sum z, Q^-1) for Q = n S^-1 + I
+    P = F @ F.T
+    C = np.linalg.cholesky(n * P + np.eye(p))
+    pulled = solve_triangular(C, P @ Z.sum(axis=0), lower=True) + rng.standard_normal(p)
+    return solve_triangular(C, pulled, lower=True, trans="T"), F
 
 
 def sample_columns(
