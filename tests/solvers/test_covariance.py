@@ -13,7 +13,8 @@ ROWS = RNG.multivariate_normal(np.zeros(3), S, size=600)
 
 def given_the_rest(draws, rows, cols):
     """Means and standard deviations of cells by all draws."""
-    return map(np.array, zip(*(draws.conditional(d, rows, cols) for d in range(len(draws)))))
+    found = (draws.conditional(d, rows, cols) for d in range(len(draws)))
+    return map(np.array, zip(*found, strict=True))
 
 
 def test_conditional_means_of_a_complete_table_are_those_of_regression():
