@@ -85,9 +85,8 @@ class _Classes:
         cls, Z: NDArray, label: NDArray, mu: NDArray, shared: NDArray, rng: np.random.Generator
     ) -> _Classes:
         """Draw precisions given the rows and means of each class, then new means."""
-        pairs = [
-            _mean_and_factor(Z[label == k], centre, shared, rng) for k, centre in enumerate(mu)
-        ]
+        prior = shared, Z.shape[1] + (_PRIOR_ROWS if len(mu) > 1 else 1)
+        pairs = [_mean_and_factor(Z[label == k], m, prior, rng) for k, m in enumerate(mu)]
         counts = np.bincount(label, minlength=len(mu))
         share = rng.dirichlet(counts + _CONCENTRATION / len(mu))
         return cls(np.array([m for m, _ in pairs]), np.array([f for _, f in pairs]), share)
@@ -188,15 +187,16 @@ def _wishart_factor(L: NDArray, freedom: int, rng: np.random.Generator) -> NDArr
 
 
 def _mean_and_factor(
-    Z: NDArray, centre: NDArray, shared: NDArray, rng: np.random.Generator
+    Z: NDArray, centre: NDArray, prior: tuple[NDArray, int], rng: np.random.Generator
 ) -> tuple[NDArray, NDArray]:
     """Draw F with S^-1 = F F^T given complete rows and their mean, then the mean given F.
 
-    Means are standard normal beforehand: where limits hide all of a class, nothing else holds it.
+    The prior of S is a scatter and its degrees of freedom. Means are standard normal beforehand:
+    where limits hide all of a class, nothing else holds it.
     """
     n, p = Z.shape
-    D = Z - centre
-    F = _wishart_factor(np.linalg.cholesky(D.T @ D + shared), n + p + _PRIOR_ROWS, rng)
+    D, (scatter, freedom) = Z - centre, prior
+    F = _wishart_factor(np.linalg.cholesky(D.T @ D + scatter), n + freedom, rng)
     # mu ~ N(Q^-1 S^-1 sum z, Q^-1) for Q = n S^-1 + I
     P = F @ F.T
     C = np.linalg.cholesky(n * P + np.eye(p))
