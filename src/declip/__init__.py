@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from declip.io import TableFile, read_limits, read_table, write_table
     from declip.model_selection import EntryKFold, EntrySearchCV, EntryShuffleSplit
     from declip.persistence import ModelFileError, load
-    from declip.reclip import ReclipResult, reclip_test
+    from declip.reclip import ReclipResult, SoftReclipResult, reclip_test, soft_reclip_test
     from declip.recommending import Recommender
     from declip.restoration import Restoration, restore
 
@@ -40,6 +40,7 @@ __all__ = [
     "Recommender",
     "Recovery",
     "Restoration",
+    "SoftReclipResult",
     "Summary",
     "TableFile",
     "TrCMC",
@@ -56,6 +57,7 @@ __all__ = [
     "recovery_certificate",
     "restore",
     "show_versions",
+    "soft_reclip_test",
     "trace_path",
     "write_table",
 ]
@@ -81,6 +83,7 @@ _HOMES = {
     "Recommender": "declip.recommending",
     "Recovery": "declip.diagnostics",
     "Restoration": "declip.restoration",
+    "SoftReclipResult": "declip.reclip",
     "Summary": "declip.inference",
     "TableFile": "declip.io",
     "TrCMC": "declip.estimators",
@@ -96,6 +99,7 @@ _HOMES = {
     "recovery_certificate": "declip.diagnostics",
     "restore": "declip.restoration",
     "show_versions": "declip.environment",
+    "soft_reclip_test": "declip.reclip",
     "trace_path": "declip.estimators",
     "write_table": "declip.io",
 }

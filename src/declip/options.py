@@ -142,6 +142,10 @@ class Restoring:
         "What the truth cannot pass, as 0, or 0,100; COLUMN=0,100 for one column.",
         shown="LOW,HIGH",
     )
+    missing_means: Literal["random", "low", "high", "auto"] = _method(
+        "Why cells are missing: low if they were too low to be seen; auto lets cells decide.",
+        "random",
+    )
     coverage: float = _method("Share of the truths that the bands are to hold.", 0.9)
     effort: Literal["quick", "normal", "thorough"] = _method("How much work is done.", "normal")
     time_limit: float | None = _method(
@@ -183,7 +187,13 @@ class Restoring:
 
 
 # Arguments of Python whose options have another name.
-_OTHER_NAMES = {"rank": "n_components", "seed": "random_state", "guess": "fill", "mark": "marks"}
+_OTHER_NAMES = {
+    "rank": "n_components",
+    "seed": "random_state",
+    "guess": "fill",
+    "mark": "marks",
+    "missing_means": "missing",
+}
 
 
 def as_option(remedy: Remedy) -> str:

@@ -203,6 +203,7 @@ def test_version_is_that_of_the_package(capsys, asked):
 def test_every_option_reaches_the_call_that_it_is_for(kind):
     call = {Reading: declip.read_table, Restoring: declip.restore}[kind]
     names = {"rank": "n_components", "seed": "random_state", "guess": "fill", "mark": "marks"}
+    names["missing_means"] = "missing"
     taken = inspect.signature(call).parameters
     assert {names.get(f.name, f.name) for f in fields(kind)} <= taken.keys()
 
@@ -259,3 +260,13 @@ def test_degenerate_tables_and_mutated_files_are_one_line_at_most(tmp_path, caps
         assert err.count("\n") == code
         codes.append(code)
     assert set(codes) == {0, 1}
+
+
+def test_missing_means_low_says_how_well_that_explains_the_table(tmp_path, capsys):
+    rng = np.random.default_rng(0)
+    table = rng.standard_normal((60, 1)) + 0.3 * rng.standard_normal((60, 5)) + 10
+    table[table < 9.5] = np.nan
+    path = write_table(table, tmp_path / "intensities.csv")
+    code, out, err = run(capsys, "restore", path, "--missing-means", "low", "--effort", "quick")
+    assert code == 0, err
+    assert "taken as missing for their values" in " ".join((out + err).split())

@@ -2,6 +2,17 @@
 
 from declip.reclip.lowering import Reclipped, reclip
 from declip.reclip.result import LEFT, RESTORED, ReclipResult, Trial
+from declip.reclip.soft import SoftReclipResult, soft_reclip_test
 from declip.reclip.trial import reclip_test
 
-__all__ = ["LEFT", "RESTORED", "ReclipResult", "Reclipped", "Trial", "reclip", "reclip_test"]
+__all__ = [
+    "LEFT",
+    "RESTORED",
+    "ReclipResult",
+    "Reclipped",
+    "SoftReclipResult",
+    "Trial",
+    "reclip",
+    "reclip_test",
+    "soft_reclip_test",
+]

@@ -24,6 +24,7 @@ __all__ = [
     "components",
     "grid",
     "methods_to_weigh",
+    "missing_components",
     "untuned",
 ]
 
@@ -144,6 +145,13 @@ class CensoredNormal(BaseEstimator):
 def components(estimator: Any, rows: NDArray, cols: NDArray) -> tuple[NDArray, NDArray]:
     """Return the normal components by which a fitted method predicts cells, (K, n_cells) each."""
     return estimator.predictive_draws(rows, cols, _draws(len(rows), _CELL_DRAWS))
+
+
+def missing_components(estimator: Any, rows: NDArray, cols: NDArray) -> tuple[NDArray, NDArray]:
+    """Return the same of missing cells, given that they are missing if that tells of values."""
+    if not getattr(estimator, "detection_", None):
+        return components(estimator, rows, cols)
+    return estimator.posterior_.missing_components(rows, cols, _draws(len(rows), _CELL_DRAWS))
 
 
 def _draws(n_cells: int, numbers: int) -> int:

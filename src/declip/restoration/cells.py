@@ -142,7 +142,7 @@ def filled_cells(at: tuple[NDArray, NDArray], model: RestorationModel) -> CellBl
     known, filled = model.determined.at(rows, cols), model.is_told(rows, cols)
     centre, spread = np.full(len(rows), np.nan), np.full(len(rows), np.nan)
     if filled.any():
-        centre[filled], spread[filled] = model.predictive(rows[filled], cols[filled])
+        centre[filled], spread[filled] = model.missing(rows[filled], cols[filled])
     low, value, high = (
         model.settings.bounds.clip(model.table.scaling.back(centre + step * spread, cols), cols)
         for step in (-model.half_width, 0.0, model.half_width)

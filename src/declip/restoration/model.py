@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from declip.intervals import Intervals
-from declip.restoration.candidates import Candidate, components
+from declip.restoration.candidates import Candidate, components, missing_components
 from declip.restoration.choose import Choice, Member, pooled_moments
 from declip.restoration.determined import Determined, kept_columns
 from declip.restoration.predictive import CensoredMixture
@@ -49,9 +50,10 @@ class FittedMethod:
     shrinkage: TailShrinkage
 
     @classmethod
-    def of(cls, member: Member, cells: Intervals) -> FittedMethod:
-        """Fit a method to the whole table."""
-        estimator = fitted(_final(member.candidate), cells)
+    def of(cls, member: Member, cells: Intervals, missing: Mapping[int, str]) -> FittedMethod:
+        """Fit a method to the whole table; ``missing`` says which columns miss cells for values."""
+        final = _final(member.candidate)
+        estimator = fitted(final.set_params(missing=missing) if missing else final, cells)
         weights = float(member.weight), float(member.fill_weight)
         return cls(member.candidate.method, estimator, *weights, member.shrinkage)
 
@@ -92,11 +94,16 @@ class RestorationModel:
 
     @classmethod
     def of(
-        cls, table: Scaled, choice: Choice, settings: Settings, determined: Determined
+        cls,
+        table: Scaled,
+        choice: Choice,
+        settings: Settings,
+        determined: Determined,
+        missing: Mapping[int, str] = MappingProxyType({}),
     ) -> RestorationModel:
         """Fit the methods that count to the whole table."""
         return cls(
-            [FittedMethod.of(member, table.cells) for member in choice.members],
+            [FittedMethod.of(member, table.cells, missing) for member in choice.members],
             table,
             settings,
             kept_columns(choice.reclip, table.cells.shape[1]),
@@ -120,6 +127,13 @@ class RestorationModel:
         """
         weights = [m.weight if beyond else m.fill_weight for m in self.methods]
         return pooled_moments([components(m.estimator, rows, cols) for m in self.methods], weights)
+
+    def missing(
+        self, rows: NDArray, cols: NDArray
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return mean and standard deviation of missing cells in standard units."""
+        parts = [missing_components(m.estimator, rows, cols) for m in self.methods]
+        return pooled_moments(parts, [m.fill_weight for m in self.methods])
 
     def censored(
         self, rows: NDArray, cols: NDArray, ends: tuple[NDArray, NDArray]

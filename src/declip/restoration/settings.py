@@ -27,6 +27,7 @@ class Settings:
     scale: str = "columns"
     log: Any = False
     between: Any = None
+    missing: Any = "random"
     rounding: str = "auto"
     fill: str = "determined"
     tol: float = 0.0

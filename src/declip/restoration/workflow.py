@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from importlib.util import find_spec
 from typing import Any
 
@@ -22,6 +23,7 @@ from declip.restoration.cells import CellBlock, filled_cells, restored_cells
 from declip.restoration.choose import Choice, choose
 from declip.restoration.determined import Determined
 from declip.restoration.gain import expected_gain
+from declip.restoration.missing import WhyMissing
 from declip.restoration.model import RestorationModel
 from declip.restoration.output_kind import OutputKind
 from declip.restoration.result import Restoration
@@ -45,6 +47,7 @@ def restore(
     scale: str = "auto",
     log: Any = False,
     between: tuple[Any, Any] | None = None,
+    missing: Any = "random",
     rounding: str = "auto",
     fill: str = "determined",
     tol: float = 0.0,
@@ -93,6 +96,10 @@ def restore(
         Lowest and highest value that the truth can have, such as ``(0, 100)`` for percentages;
         nothing is restored or filled beyond. ``ceiling`` and ``floor`` say where the table stops,
         which the truth does not.
+    missing : {"random", "low", "high", "auto"} or mapping, default="random"
+        Why cells are missing: by chance; because their values were too low, or too high, to be
+        seen, by a detection curve that is fitted too (as in `BayesCMC`); or as held-out cells have
+        it. A mapping from columns gives each its own word. Then one method counts, "bayes".
     rounding : {"auto", "none"}, default="auto"
         Whether values that lie on a grid are taken as rounded: with whole numbers a 5 at a ceiling
         of 5 is anything from 4.5 on, which is what a ceiling of 4.5 says too.
@@ -148,9 +155,12 @@ def restore(
         method=method,
         n_components=n_components,
         alpha=alpha,
-        scale=_scale_of(intervals, output_kind, log, between) if scale == "auto" else scale,
+        scale=_scale_of(intervals, output_kind, log, between, missing)
+        if scale == "auto"
+        else scale,
         log=log,
         between=between,
+        missing=missing,
         rounding=rounding,
         fill=fill,
         tol=tol,
@@ -176,9 +186,13 @@ def _restored(
     """Choose methods, fit them to the whole table, and give every cell its value."""
     work = intervals.T if settings.by_rows else intervals
     table = Scaled.of(work, settings)
-    choice = choose(work, table, settings, tick)
+    why = WhyMissing.of(work, table, settings)
+    choice = choose(work, table, why.settle(settings), tick)
     tick("the final fit", 0.9)
-    model = RestorationModel.of(table, choice, settings, Determined.of(work))
+    model = RestorationModel.of(table, choice, settings, Determined.of(work), why.by_column)
+    test = why.test(table, model.methods[0].estimator, settings)
+    if test is not None:
+        model = replace(model, half_width=test.half_width(settings.coverage))
     censored = restored_cells(work, model)
     rows, cols = output_kind.missing(intervals)
     filled = filled_cells((cols, rows) if settings.by_rows else (rows, cols), model)
@@ -198,9 +212,12 @@ def _restored(
         estimator=model.methods[0].estimator,
         scaling=table.scaling,
         reclip=choice.reclip,
-        chosen=_chosen(choice, settings),
+        chosen=_chosen(choice, why.settle(settings)),
         candidates=[candidate.as_dict() for candidate in choice.candidates],
-        warnings=list(_warnings(work, choice, model)),
+        warnings=[
+            *why.lines(model.methods[0].estimator, test),
+            *_warnings(work, choice, model),
+        ],
         kept_limits=intervals.n_censored > 0 and block.counts["restored"] == 0,
         coverage=settings.coverage,
         counts=block.counts,
@@ -212,11 +229,14 @@ def _restored(
     )
 
 
-def _scale_of(intervals: Intervals, output_kind: OutputKind, log: Any, between: Any) -> str:
+def _scale_of(
+    intervals: Intervals, output_kind: OutputKind, log: Any, between: Any, missing: Any
+) -> str:
     """Return what has units of its own: the table if sparse, else its rows or its columns."""
     if not output_kind.dense:
         return "table"
-    plain = isinstance(log, bool) and (between is None or all(map(_is_plain, between)))
+    plain = isinstance(log, bool) and isinstance(missing, str)
+    plain &= between is None or all(map(_is_plain, between))
     return "rows" if plain and scaled_by_rows(intervals) else "columns"
 
 
