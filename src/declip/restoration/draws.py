@@ -46,6 +46,9 @@ class PosteriorDraws(Protocol):
     def at(self, draw: int, rows: NDArray, cols: NDArray) -> CellLaws:
         """Return what one of them says of cells."""
 
+    def missing(self, draw: int, rows: NDArray, cols: NDArray) -> CellLaws:
+        """Return the same of missing cells; that they are missing may tell of their values."""
+
 
 def posterior_draws(estimator: Any, cells: Intervals, seed: int) -> PosteriorDraws:
     """Return draws of the parameters of a method that was fitted to cells.
@@ -71,6 +74,9 @@ class _FactorDraws:
     def at(self, draw: int, rows: NDArray, cols: NDArray) -> CellLaws:
         return CellLaws(*self.posterior.component(draw, rows, cols))
 
+    def missing(self, draw: int, rows: NDArray, cols: NDArray) -> CellLaws:
+        return CellLaws(*self.posterior.missing_component(draw, rows, cols))
+
 
 @dataclass(frozen=True, eq=False)
 class _RowDraws:
@@ -82,6 +88,8 @@ class _RowDraws:
     def at(self, draw: int, rows: NDArray, cols: NDArray) -> CellLaws:
         value = self.draws.rows[draw, rows, cols].astype(np.float64)
         return CellLaws(*self.draws.conditional(draw, rows, cols), value)
+
+    missing = at
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,6 +110,8 @@ class _ColumnDraws:
     def at(self, draw: int, rows: NDArray, cols: NDArray) -> CellLaws:
         return CellLaws(self.mean[draw, cols], self.sd[draw, cols])
 
+    missing = at
+
 
 @dataclass(frozen=True, eq=False)
 class _Bootstraps:
@@ -121,6 +131,8 @@ class _Bootstraps:
     def at(self, draw: int, rows: NDArray, cols: NDArray) -> CellLaws:
         centre = self.fits[draw].predict(self.cells)[rows, cols]
         return CellLaws(centre.astype(np.float64), self.estimator.predictive(rows, cols)[1])
+
+    missing = at
 
 
 def _refitted(estimator: Any, cells: Intervals) -> Any:

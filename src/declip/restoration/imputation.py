@@ -117,11 +117,12 @@ class Imputation:
     ) -> NDArray[np.float64]:
         """Draw some cells, all censored or all missing, in the units of the table."""
         rows, cols = self.rows[part], self.cols[part]
-        laws = self._posteriors[which].at(draw, rows, cols)
+        posterior = self._posteriors[which]
         if part[0] < len(self.intervals):
+            laws = posterior.at(draw, rows, cols)
             z = self._beyond(self.model.methods[which], laws, part, rng)
         else:
-            z = self._unseen(laws, cols, rng)
+            z = self._unseen(posterior.missing(draw, rows, cols), cols, rng)
         values = self.model.table.scaling.back(z, cols)
         return np.clip(self.model.settings.bounds.clip(values, cols), *self._ends[:, part])
 

@@ -143,17 +143,24 @@ class Posterior:
         lost = float(np.mean([curve.lost for curve in curves]))
         return np.where(told, limit, np.nan), np.where(told, width * self.units.scale, np.nan), lost
 
+    def missing_component(
+        self, draw: int, rows: NDArray[np.int32], cols: NDArray[np.int32]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return mean and standard deviation of missing cells by one of the samples."""
+        x, scale = _moments_missing(self.samples[draw], rows, cols)
+        return self.units.restore(x, cols), scale * self.units.scale[cols]
+
     def missing_components(
         self, rows: NDArray[np.int32], cols: NDArray[np.int32], most: int
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return `components` of cells given that they are missing."""
-        found = [_moments_missing(s, rows, cols) for s in self._some(most)]
-        x, scale = (np.array(part) for part in zip(*found, strict=True))
-        return self.units.restore(x, cols), scale * self.units.scale[cols]
+        found = [self.missing_component(draw, rows, cols) for draw in self._some(most)]
+        mean, sd = (np.array(part) for part in zip(*found, strict=True))
+        return mean, sd
 
-    def _some(self, most: int) -> list[Sample]:
-        chosen = np.linspace(0, len(self.samples) - 1, min(most, len(self.samples))).round()
-        return [self.samples[int(k)] for k in chosen]
+    def _some(self, most: int) -> list[int]:
+        n = len(self.samples)
+        return [int(k) for k in np.linspace(0, n - 1, min(most, n)).round()]
 
     def spread(
         self, rows: NDArray[np.int32], cols: NDArray[np.int32], threads: int = 1
@@ -189,7 +196,7 @@ class Posterior:
 
         Each is of shape (n_samples, n_cells), with at most so many samples.
         """
-        at = [sample.at(rows, cols) for sample in self._some(most)]
+        at = [self.samples[draw].at(rows, cols) for draw in self._some(most)]
         x, scale = (np.array(part) for part in zip(*at, strict=True))
         return self.units.restore(x, cols), scale * self.units.scale[cols]
 
