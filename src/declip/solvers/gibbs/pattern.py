@@ -60,8 +60,9 @@ class PatternEvidence:
         word = max(("low", "high"), key=lambda w: self.log_likelihood[w])
         gain, error = self.gain(word), self.standard_error[word]
         return (
-            f'missing="auto" took "{self.best}": as "{word}", which of {self.n_cells} held-out cells '
-            f"are missing has a log-likelihood per cell of {gain:+.3f} +- {error:.3f} over chance."
+            f'missing="auto" took "{self.best}": as "{word}", which of {self.n_cells} held-out '
+            f"cells are missing has a log-likelihood of {gain:+.3f} +- {error:.3f} over chance per "
+            "cell."
         )
 
 
