@@ -89,7 +89,13 @@ class Checked:
         """The command to type next."""
         words = ["declip", "restore", str(self.table.path), *self.reading.spelled()]
         words += [*self._proposed(), *(["--log"] if self._wants_log() else [])]
+        if self._why_missing != "random":
+            words += ["--missing-means", self._why_missing]
         return " ".join(map(shlex.quote, words))
+
+    @property
+    def _why_missing(self) -> str:
+        return "random" if self.proposal.missing is None else self.proposal.missing.word
 
     def _proposed(self) -> Iterator[str]:
         """Yield the proposed limits as options, where nothing else is known of limits."""
@@ -119,7 +125,8 @@ class Checked:
         return float(np.median(spread)) > _SPREAD
 
     def __str__(self) -> str:
-        parts = [self._understood(), self._columns(), self._verdict(), self._limits(), self._next()]
+        parts = [self._understood(), self._columns(), self._verdict(), self._limits()]
+        parts += [in_own_words(str(self.proposal.missing or "")), self._next()]
         return "\n\n".join(part for part in parts if part)
 
     def _understood(self) -> str:
@@ -166,13 +173,13 @@ class Checked:
             if self.table.intervals.n_censored
             else "Values pile up at ends"
         )
-        told = in_own_words(str(self.proposal)).partition("Nothing was applied")[0].rstrip()
+        told = in_own_words(self.proposal.limits).partition("Nothing was applied")[0].rstrip()
         return f"{head}, as they do at limits:\n{textwrap.indent(told, '  ')}"
 
     def _next(self) -> str:
         clipped = self.table.intervals.n_censored
         found = self.proposal.ceiling is not None or self.proposal.floor is not None
-        if not clipped and not found:
+        if not clipped and not found and self._why_missing == "random":
             return f"Next, if it has limits: {self.command} --ceiling NUMBER"
         return f"Next: {self.command}"
 
@@ -190,6 +197,7 @@ class Checked:
             "can": self.can,
             "cannot": self.cannot,
             "proposed": {"ceiling": self.proposal.ceiling, "floor": self.proposal.floor},
+            "missing_means": self._why_missing,
             "next": self.command,
         }
 

@@ -1,6 +1,7 @@
 """Limits that a table does not name: proposed from what its columns show at their ends."""
 
 from declip.detect.limits import detect_limits
+from declip.detect.missingness import MissingTrend
 from declip.detect.proposal import LimitProposal
 
-__all__ = ["LimitProposal", "detect_limits"]
+__all__ = ["LimitProposal", "MissingTrend", "detect_limits"]

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from sklearn.utils import check_scalar
 
 from declip.detect.ends import FEWEST_AT_END, End, look_at_end
+from declip.detect.missingness import missing_trend
 from declip.detect.proposal import Evidence, LimitProposal
 from declip.intervals import as_intervals
 
@@ -26,7 +27,8 @@ def detect_limits(
 ) -> LimitProposal:
     """Propose the ceilings and floors of a table, from what its columns show at their ends.
 
-    Nothing is applied: read the evidence, then pass ``ceiling`` and ``floor`` on if you agree.
+    Nothing is applied: read the evidence, then pass ``ceiling`` and ``floor`` on if you agree. If
+    more cells are missing among low (or high) values, that is said too, for ``missing=``.
 
     Parameters
     ----------
@@ -85,7 +87,8 @@ def detect_limits(
     cells = intervals.by_col
     table = _Table(cells.value.astype(np.float64), cells.exact_ptr, float(tol), level, zero)
     ceiling, floor = (_Side(table, sign).evidence() for sign in (1.0, -1.0))
-    return LimitProposal(ceiling, floor, float(tol), intervals.col_labels)
+    trend = missing_trend(intervals)
+    return LimitProposal(ceiling, floor, float(tol), intervals.col_labels, trend)
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,6 +9,8 @@ import narwhals.stable.v2 as nw
 import numpy as np
 from numpy.typing import NDArray
 
+from declip.detect.missingness import MissingTrend
+
 __all__ = ["Evidence", "LimitProposal"]
 
 _LISTED = 10  # columns that a summary lists
@@ -60,12 +62,15 @@ class LimitProposal:
         What the columns show at their ends.
     labels : ndarray or None
         Names of the columns.
+    missing : MissingTrend or None
+        Whether missing cells follow values; its ``plot()`` draws it.
     """
 
     at_ceiling: Evidence = field(repr=False)
     at_floor: Evidence = field(repr=False)
     tol: float = 0.0
     labels: NDArray | None = field(default=None, repr=False)
+    missing: MissingTrend | None = field(default=None, repr=False)
 
     @property
     def ceiling(self) -> float | NDArray[np.float64] | None:
@@ -94,6 +99,11 @@ class LimitProposal:
         return nw.from_dict(self.to_dict(), backend=backend).to_native()
 
     def __str__(self) -> str:
+        return _joined([self.limits, "" if self.missing is None else str(self.missing)])
+
+    @property
+    def limits(self) -> str:
+        """What was found of limits, in words."""
         if self.ceiling is None and self.floor is None:
             return _joined(
                 [f"No limits found in {len(self.at_ceiling.count)} columns.", self._zeros()]

@@ -15,6 +15,7 @@ from threadpoolctl import threadpool_limits
 
 from declip.containers import Container, opened
 from declip.detect import detect_limits
+from declip.detect.missingness import missing_trend
 from declip.extras import needs
 from declip.intervals import Intervals, as_intervals
 from declip.restoration.bounds import Bounds
@@ -293,7 +294,12 @@ def _warnings(intervals: Intervals, choice: Choice, model: RestorationModel) -> 
     if intervals.n_censored == 0:
         proposal = detect_limits(intervals)
         if proposal.ceiling is not None or proposal.floor is not None:
-            yield f"No value is at a limit, but the ends of the table look clipped. {proposal}"
+            yield (
+                f"No value is at a limit, but the ends of the table look clipped. {proposal.limits}"
+            )
+    trend = missing_trend(intervals)
+    if settings.missing == "random" and trend.word != "random":
+        yield f"{trend.finding} {trend.advice}"
     if choice.left_out:
         yield (
             f"The time limit struck before {', '.join(choice.left_out)} could be tried: another "
