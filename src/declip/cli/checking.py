@@ -23,7 +23,7 @@ __all__ = ["Checked"]
 _WIDTH = 96
 _FEW = 5  # exact values without which a column has nothing to be restored from
 _LISTED = 12  # columns that are listed
-_SPREAD = 10.0  # ratio of large to small values from which logarithms are proposed
+_SPREAD = 5.0  # ratio of large to small values from which logarithms are proposed
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,7 +75,7 @@ class Checked:
         n = len(self.can) + len(self.cannot)
         if n == 0:
             return "Nothing is marked as beyond a limit."
-        if min(self.table.intervals.shape) < 2 or self.diagnosis.coverage.largest_rank() == 0:
+        if int((self.diagnosis.coverage.cols.exact >= _FEW).sum()) < 2:
             return "Nothing can be restored: too few values stand beside each other."
         if not self.can:
             return "None of the columns with clipped cells can be restored."

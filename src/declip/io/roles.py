@@ -52,6 +52,12 @@ class _Finder:
         said |= {*self.asked.limit.values(), *self.asked.qualifier.values(), *self.asked.ignore}
         return [name for name in self.sheet.header if name not in said]
 
+    @cached_property
+    def _known(self) -> dict[str, str]:
+        """Columns that may hold values, by their plain names."""
+        names = (n for n in self.sheet.header if n not in (*self.asked.rows, *self.asked.ignore))
+        return {called.plain(name): name for name in names}
+
     def named(self, pattern: object, taken: Sequence[str] = ()) -> Iterator[str]:
         """Yield free columns whose name is of a kind."""
         for name in self.free:
@@ -266,7 +272,7 @@ class _Finder:
         if called.NEVER_VALUES.fullmatch(called.plain(name)) and self.sheet.format.header:
             return True
         column = self.sheet.series(name)
-        if column.dtype != pl.String:
+        if column.dtype != pl.String or self._has_numbers(column):
             return False
         if self._is_yes_or_no(name):
             return False
@@ -275,8 +281,13 @@ class _Finder:
         if len(parsed.bad) < 2 or len(parsed.bad) < len(some) - int(np.isnan(parsed.lower).sum()):
             return False
         words = some.str.to_lowercase().is_in(list(EMPTY)).not_().sum()
-        digits = some.str.contains(r"^\D*[0-9.,]+\D*$").sum()
-        return len(parsed.bad) == words and digits == 0
+        # s01 is a code, 5 mg may be a number
+        numbers = some.str.contains(r"^[^A-Za-z]*[0-9]").sum()
+        return len(parsed.bad) == words and (numbers == 0 or self._is_time(name))
+
+    def _has_numbers(self, column: pl.Series) -> bool:
+        plain = column[:_SAMPLE].str.replace(",", ".", literal=True)
+        return plain.cast(pl.Float64, strict=False).count() > 0
 
     def _labels(self, pairs: set[str]) -> tuple[str, ...]:
         """Return the row labels: the first column if it is one, and more if it repeats."""
@@ -311,7 +322,7 @@ class _Finder:
     def _beside(self, role: str) -> dict[str, str]:
         """Map a column to the one beside it: ``iron`` to ``iron_qualifier``, and those said."""
         said = dict(getattr(self.asked, role))
-        known = {called.plain(name): name for name in self.free}
+        known = self._known
         found: dict[str, str] = {}
         for name in self.free:
             of = called.of_another(name, known, role)
@@ -323,10 +334,8 @@ class _Finder:
 
     def _before(self, name: str) -> str:
         """Return the column that a mark is of: by its name, or the one before it."""
-        known = {called.plain(free): free for free in self.free}
-        found = called.of_another(name, known, "qualifier") or called.of_another(
-            name, known, "limit"
-        )
+        roles = ("qualifier", "limit")
+        found = next(filter(None, (called.of_another(name, self._known, r) for r in roles)), None)
         at = self.sheet.header.index(name)
         return found or self.sheet.header[max(at - 1, 0)]
 

@@ -164,10 +164,11 @@ def _notes(data: bytes, separator: str) -> dict[int, str]:
     """Return lines that are no records, by number: one field where the others have several."""
     mark = separator.encode()
     head = data[:_HEAD].split(b"\n")
-    widths = Counter(line.count(mark) + 1 for line in head if line.strip())
-    usual = widths.most_common(1)[0][0]
-    if usual < 2:
+    plain = (re.sub(rb'"[^"]*"', b"", line) for line in head if line.strip())
+    widths = Counter(line.count(mark) + 1 for line in plain if mark in line)
+    if not widths:
         return {}
+    usual = widths.most_common(1)[0][0]
     noted: dict[int, str] = {}
     if data.startswith(b"#") or b"\n#" in data:
         lines = enumerate(data.split(b"\n"), start=1)
