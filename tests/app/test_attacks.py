@@ -152,7 +152,7 @@ def test_a_restoration_is_cancelled(app, page):
 
 def test_a_body_that_is_no_file_is_bounded(page):
     key = upload(page).json()["key"]
-    assert page.post(f"/jobs/{key}/read", content=b" " * 200_000).status_code == 413
+    assert page.post(f"/jobs/{key}/read", content=b" " * 3_000_000).status_code == 413
 
 
 def test_a_slow_upload_is_cut_off():

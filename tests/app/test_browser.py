@@ -1,68 +1,26 @@
 """The page and the report in a real browser."""
 
-import shutil
-import socket
-import threading
-import time
-
 import numpy as np
 import pandas as pd
 import pytest
+from tests.app.conftest import new_tab
 
 from declip import Intervals, read_table, restore, write_table
 from declip.datasets import load_assay
 from declip.report import write_report
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
-sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-uvicorn = pytest.importorskip("uvicorn")
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed")
-
 HOSTILE = '<img src=x onerror="document.title=1">'
-
-
-@pytest.fixture(scope="module")
-def browser():
-    with sync_api.sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield browser
-        browser.close()
-
-
-@pytest.fixture(params=["light", "dark"])
-def tab(browser, request):
-    """Return a new tab; what the browser complains of is an error."""
-    context = browser.new_context(color_scheme=request.param, accept_downloads=True)
-    context.set_default_timeout(120_000)  # a loaded machine is slow
-    page = context.new_page()
-    page.complaints = []
-    page.on("console", lambda m: m.type == "error" and page.complaints.append(m.text))
-    page.on("pageerror", lambda error: page.complaints.append(str(error)))
-    yield page
-    assert page.complaints == []
-    context.close()
-
-
-@pytest.fixture(scope="module")
-def address():
-    """Serve the page."""
-    from declip.app import make_app
-
-    listener = socket.create_server(("127.0.0.1", 0))
-    server = uvicorn.Server(uvicorn.Config(make_app(200_000), log_level="error"))
-    thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
-    thread.start()
-    while not server.started:
-        time.sleep(0.02)
-    yield f"http://127.0.0.1:{listener.getsockname()[1]}/"
-    server.should_exit = True
-    thread.join(10)
 
 
 def panel(first="analyte_01"):
     assay = load_assay()
     frame = pd.DataFrame(assay.table, assay.sample_ids, [first, *assay.analyte_names[1:]])
     return Intervals.from_table(frame, assay.ceiling, assay.floor)
+
+
+@pytest.fixture(params=["light", "dark"])
+def tab(browser, request):
+    yield from new_tab(browser, request.param)
 
 
 @pytest.fixture(scope="module")
@@ -116,6 +74,8 @@ def test_a_file_is_dropped_restored_looked_at_and_downloaded(tab, address, tmp_p
     tab.set_input_files("#file", path)
     tab.wait_for_selector("#looked:visible")
     assert "553" in tab.inner_text("#counts")
+    tab.select_option("#effort", "quick")
+    tab.select_option("#fill", "yes")
     tab.click("#start")
     tab.wait_for_selector("#done:visible")
     assert "restored" in tab.inner_text("#flags")
@@ -132,12 +92,14 @@ def test_limits_typed_on_the_page_are_applied(tab, address, tmp_path):
     (tmp_path / "t.csv").write_text("id,x,y\na,ND,5\nb,2,3\nc,1,2\n")
     tab.goto(address)
     tab.set_input_files("#file", tmp_path / "t.csv")
-    tab.wait_for_selector("#error:visible")
-    assert "needs the floor" in tab.inner_text("#error")
-    tab.fill("#floor", "x=0.5")
+    tab.wait_for_selector("#problems:visible")
+    assert "“Floor” below" in tab.inner_text("#problems")
+    tab.fill("#floor", "x = 0,5")
     tab.fill("#ceiling", "5")
     tab.click("text=Apply limits")
-    tab.wait_for_selector("#error", state="hidden")
+    tab.wait_for_selector("#counts:visible")
+    shown = " ".join(tab.inner_text("#counts").split())
+    assert shown == "rows 3 columns 2 exact 4 above a limit 1 below a limit 1 missing 0"
     tab.fill("#ceiling", "high")
     tab.click("text=Apply limits")
     tab.wait_for_selector("#error:visible")
@@ -150,6 +112,10 @@ def test_limits_that_the_table_shows_are_proposed(tab, address, tmp_path):
     tab.set_input_files("#file", write_table(values, tmp_path / "t.csv"))
     tab.wait_for_selector("#proposal:visible")
     assert "1 for the table" in tab.inner_text("#proposal")
+    assert "=" not in tab.inner_text("#proposal")
+    tab.click("#take")
+    tab.wait_for_selector("#proposal", state="hidden")
+    assert tab.input_value("#ceiling") == "1"
 
 
 def test_an_oversized_file_and_a_wrong_type_are_told(tab, address, tmp_path):

@@ -44,7 +44,7 @@ def test_a_file_is_uploaded_restored_and_downloaded(page, tmp_path):
     job = upload(page, path.read_bytes(), "assay.csv").json()
     assert job["summary"]["exact"] == 553
     assert (job["summary"]["above"], job["summary"]["below"]) == (52, 79)
-    quick = {"log": True, "method": "column"}
+    quick = {"log": True, "method": "column", "fill_missing": True}
     assert page.post(f"/jobs/{job['key']}/restore", json=quick).status_code == 202
     done = finished(page, job["key"])
     assert done["state"] == "done", done

@@ -33,7 +33,11 @@ _PROCESSES.set_forkserver_preload(["declip.app.work"])
 
 
 class TaskError(ValueError):
-    """What went wrong with a file, in words for the page."""
+    """What went wrong with a file, in words for the page; ``seen`` is what it shows of the file."""
+
+    def __init__(self, message: str, seen: dict[str, Any] | None = None) -> None:
+        super().__init__(message)
+        self.seen = seen or {}
 
 
 def safe_name(given: str) -> str:
@@ -62,7 +66,7 @@ class _Worker:
                     raise TaskError(f"the file was not read within {seconds:.0f} s")
                 answer = json.loads(self._pipe.recv_bytes(_LONGEST_ANSWER))
                 if "error" in answer:
-                    raise TaskError(answer["error"])
+                    raise TaskError(answer["error"], answer.get("seen"))
                 if "done" in answer:
                     return answer["done"]
                 note(answer["doing"], answer["share"])
@@ -89,7 +93,8 @@ class Job:
     seconds: float = 0.0
     doing: str = ""
     share: float = 0.0
-    limits: dict[str, Any] | None = None  # under which it was read
+    asked: dict[str, Any] = field(default_factory=dict)  # the fields of the page
+    said: dict[str, Any] | None = None  # as it was read, if it could be
     summary: dict[str, Any] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     _worker: _Worker | None = None
@@ -104,16 +109,22 @@ class Job:
         names = {"table": f"restored{self.suffix}", "flags": "cells.csv", "report": "report.html"}
         return self.folder / names[kind]
 
-    def read(self, **limits: Any) -> None:
-        """Read the file under limits, and look at it."""
-        self.limits = None
-        self.summary = self._done({"limits": limits}, _READING_SECONDS)
-        self.limits = limits
+    def read(self, asked: dict[str, Any], said: dict[str, Any]) -> None:
+        """Read the file as the page asked, and look at it."""
+        self.asked, self.said, self.summary, self.notes = asked, None, {}, []
+        try:
+            self.summary = self._done({"said": said}, _READING_SECONDS)
+        except TaskError as error:
+            self.summary = error.seen
+            self.state, self.message = "unread", str(error)
+            return
+        self.said, self.state, self.message = said, "read", ""
 
-    def restore(self, options: dict[str, Any]) -> None:
+    def restore(self, options: dict[str, Any], fill: bool) -> None:
         """Restore the table and keep table, list of cells and report."""
         outputs = {kind: str(self.output(kind)) for kind in work.OUTPUTS}
-        done = self._done({"limits": self.limits, "options": options, "outputs": outputs}, None)
+        task = {"said": self.said, "options": options, "outputs": outputs, "fill": fill}
+        done = self._done(task, None)
         self.notes = done.pop("notes")
         self.summary |= done
 
@@ -147,6 +158,7 @@ class Job:
             "share": round(self.share, 2),
             "summary": self.summary,
             "notes": self.notes,
+            "asked": self.asked,
         }
 
 
@@ -181,13 +193,13 @@ class Jobs:
         """Return a job by its key."""
         return self._jobs.get(key)
 
-    def run(self, job: Job, options: dict[str, Any]) -> None:
+    def run(self, job: Job, options: dict[str, Any], fill: bool = False) -> None:
         """Restore a table in the background, and keep what went wrong in words."""
 
         def task() -> None:
             try:
                 if job.state == "running":
-                    job.restore(options)
+                    job.restore(options, fill)
                     job.state = "done"
             except TaskError as error:
                 if job.state != "cancelled":

@@ -26,7 +26,8 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import FileResponse, HTMLResponse, JSONResponse, Response
 from starlette.routing import Route
 
-from declip.app.jobs import Job, Jobs, TaskError
+from declip.app.jobs import Job, Jobs
+from declip.app.said import arguments, in_page_words
 from declip.app.work import OUTPUTS
 from declip.options import Restoring, UsageError
 
@@ -53,7 +54,7 @@ _SAFE = {
     "Cache-Control": "no-store",
 }
 _UPLOAD_SECONDS = 120.0
-_MOST_JSON = 100_000  # bytes
+_MOST_JSON = 2_000_000  # bytes
 
 
 def make_app(max_size: int = 100_000_000, upload_seconds: float = _UPLOAD_SECONDS) -> Starlette:
@@ -125,7 +126,11 @@ async def _refuse(request: Request, error: Exception) -> Response:
 
 async def _home(request: Request) -> Response:
     nonce = secrets.token_urlsafe(16)
-    page = resources.files("declip.app").joinpath("static", "page.html").read_text("utf-8")
+    folder = resources.files("declip.app").joinpath("static")
+    page, style, script = (
+        folder.joinpath(f"page.{kind}").read_text("utf-8") for kind in ("html", "css", "js")
+    )
+    page = page.replace("{{style}}", style).replace("{{script}}", script)
     settings = json.dumps(
         {"secret": request.app.state.secret, "maxSize": request.app.state.max_size}
     )
@@ -146,7 +151,7 @@ async def _upload(request: Request) -> Response:
     with job.upload.open("wb") as file:
         async for chunk in _body(request, most, too_large):
             file.write(chunk)
-    return await _looked_at(request, key, job, {})
+    return await _looked_at(key, job, {})
 
 
 async def _body(request: Request, most: int, too_large: str) -> AsyncIterator[bytes]:
@@ -173,26 +178,26 @@ async def _read(request: Request) -> Response:
     job = _job(request)
     if job.state == "running":
         raise HTTPException(409, "it is being restored")
-    return await _looked_at(request, request.path_params["key"], job, _limits(await _json(request)))
+    return await _looked_at(request.path_params["key"], job, await _json(request))
 
 
-async def _looked_at(request: Request, key: str, job: Job, limits: dict[str, Any]) -> Response:
+async def _looked_at(key: str, job: Job, asked: dict[str, Any]) -> Response:
     try:
-        await run_in_threadpool(job.read, **limits)
-        job.state, job.message = "read", ""
-    except TaskError as error:
-        job.state, job.message = "unread", str(error)
+        said = arguments(asked)
+    except UsageError as error:
+        raise HTTPException(400, str(error)) from error
+    await run_in_threadpool(job.read, asked, said)
     return JSONResponse({"key": key, **job.status()})
 
 
 async def _restore(request: Request) -> Response:
     job = _job(request)
-    if job.state == "running" or job.limits is None:
+    if job.state == "running" or job.said is None:
         raise HTTPException(
-            409, "read the file first" if job.limits is None else "it is being restored"
+            409, "read the file first" if job.said is None else "it is being restored"
         )
-    options = _options(await _json(request))
-    request.app.state.jobs.run(job, vars(options))
+    given = await _json(request)
+    request.app.state.jobs.run(job, vars(_options(given)), given.get("fill_missing") is True)
     return JSONResponse(job.status(), 202)
 
 
@@ -244,25 +249,9 @@ async def _json(request: Request) -> dict[str, Any]:
     return given
 
 
-def _limits(given: dict[str, Any]) -> dict[str, Any]:
-    """Return ceiling and floor: a number, ``{column: number}``, or None."""
-    sides = {}
-    for side in ("ceiling", "floor"):
-        limit = given.get(side)
-        numbers = limit.values() if isinstance(limit, dict) else [limit]
-        if limit is not None and not all(_is_number(number) for number in numbers):
-            raise HTTPException(400, f"{side} must be a number, or one for each column")
-        sides[side] = limit or (limit if limit == 0 else None)
-    return sides
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
-
-
 def _options(given: dict[str, Any]) -> Restoring:
     try:
         options = Restoring.of(given)
     except UsageError as error:
-        raise HTTPException(400, str(error)) from error
+        raise HTTPException(400, in_page_words(str(error))) from error
     return options

@@ -18,12 +18,13 @@ from multiprocessing import connection, parent_process
 from pathlib import Path
 from typing import Any
 
-from declip.detect import detect_limits
-from declip.intervals import Intervals
-from declip.io import TableFile, read_table, write_table
+from declip.app.said import in_page_words
+from declip.app.seen import seen_file, seen_problems
+from declip.io import TableFile, TableFileError, read_table, write_table
 from declip.options import Restoring
 from declip.persistence import one_line
 from declip.report import write_cells, write_report
+from declip.restoration import Restoration
 from declip.validation import free_memory
 
 __all__ = ["OUTPUTS", "run"]
@@ -42,15 +43,27 @@ def run(pipe: connection.Connection, folder: str, task: dict[str, Any]) -> None:
     def send(**answer: Any) -> None:
         pipe.send_bytes(json.dumps(answer).encode())
 
+    def fail(text: str, **seen: Any) -> None:
+        text = text.replace(str(upload), name).replace(str(upload.parent), "")
+        send(error=in_page_words(text), **seen)
+
+    said = task["said"]
     try:
-        table = read_table(upload, **task["limits"])
+        table = read_table(upload, **said)
         outputs = task.get("outputs")
-        send(done=_summary(table.intervals) if outputs is None else _restored(table, task, send))
+        send(done=seen_file(table, said) if outputs is None else _restored(table, task, send))
+    except TableFileError as error:
+        fail(_first(error), seen=seen_problems(error, said))
     except (ValueError, TypeError, ArithmeticError, MemoryError, OSError) as error:
-        text = one_line(str(error)) or type(error).__name__
-        send(error=text.replace(str(upload), name).replace(str(upload.parent), ""))
+        fail(one_line(str(error)) or type(error).__name__)
     except Exception as error:
-        send(error=f"an error in declip: {type(error).__name__}")
+        fail(f"an error in declip: {type(error).__name__}")
+
+
+def _first(error: TableFileError) -> str:
+    """Return what is wrong first, without the remedies: the page offers these itself."""
+    first = error.problems[0]
+    return one_line(f"{', '.join([str(error.path), *first.where])}: {first.what}")
 
 
 def _end_with_the_page(folder: str) -> None:
@@ -72,21 +85,6 @@ def _limit_memory() -> None:
         resource.setrlimit(resource.RLIMIT_AS, (most, most))
 
 
-def _summary(cells: Intervals) -> dict[str, Any]:
-    side, proposal = cells.by_row, detect_limits(cells)
-    found = proposal.ceiling is not None or proposal.floor is not None
-    return {
-        "rows": cells.shape[0],
-        "columns": cells.shape[1],
-        "exact": cells.n_exact,
-        "above": int((side.upper == float("inf")).sum()),
-        "below": int((side.lower == float("-inf")).sum()),
-        "open": cells.n_censored,
-        "missing": cells.shape[0] * cells.shape[1] - len(cells),
-        "proposal": str(proposal) if found else "",
-    }
-
-
 def _restored(table: TableFile, task: Mapping[str, Any], send: Any) -> dict[str, Any]:
     """Restore the table and write table, list of cells and report."""
     with warnings.catch_warnings(record=True) as caught:
@@ -95,11 +93,19 @@ def _restored(table: TableFile, task: Mapping[str, Any], send: Any) -> dict[str,
             table.intervals, lambda doing, share: send(doing=doing, share=share)
         )
     paths = {kind: Path(task["outputs"][kind]) for kind in OUTPUTS}
-    write_table(result.table, paths["table"], like=table, overwrite=True)
+    _write(result, table, paths["table"], task["fill"])
     write_cells(result, paths["flags"], overwrite=True)
-    write_report(result, paths["report"], source=task["name"], overwrite=True)
+    write_report(result, paths["report"], source=task["name"], reading=task["said"], overwrite=True)
     return {
         "flags": result.counts,
-        "kept_limits": bool(result.kept_limits),
+        "verdict": result.verdict,
         "notes": list(dict.fromkeys(one_line(str(warning.message)) for warning in caught)),
     }
+
+
+def _write(result: Restoration, table: TableFile, path: Path, fill: bool) -> None:
+    """Write the table, where there is room with flags and bands."""
+    extras = {}
+    if table.format.layout == "long" or table.format.kind in ("excel", "npz"):
+        extras = {"flags": result.flags, "lower": result.lower, "upper": result.upper}
+    write_table(result.table, path, like=table, fill=fill, overwrite=True, **extras)
