@@ -104,8 +104,8 @@ def _restored(table: TableFile, task: Mapping[str, Any], send: Any) -> dict[str,
 
 
 def _write(result: Restoration, table: TableFile, path: Path, fill: bool) -> None:
-    """Write the table, where there is room with flags and bands."""
+    """Write the table in the form of the file; with flags and bands where lines have room."""
     extras = {}
-    if table.format.layout == "long" or table.format.kind in ("excel", "npz"):
+    if table.format.layout == "long" and table.format.kind not in ("npz", "mtx"):
         extras = {"flags": result.flags, "lower": result.lower, "upper": result.upper}
     write_table(result.table, path, like=table, fill=fill, overwrite=True, **extras)
