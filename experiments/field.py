@@ -133,7 +133,10 @@ def page(rows: list[dict[str, Any]]) -> str:
         "deviations) and the standard deviations (in logarithms) of the completed columns are "
         "from the true ones; the share of truths in bands of 90 %, where there are any; median "
         "seconds of one processor. Trees and soft-impute learn from the exact cells alone: they "
-        "hardly ever reach beyond a limit, and what they say within it is put at the limit.\n",
+        "hardly ever reach beyond a limit, and what they say within it is put at the limit. "
+        '`restore` runs with `rounding="none"` and is told nothing of the ends of a scale. '
+        "Pixels end at 0 and 16, and many lie there: a limit at such an end hides nothing, and "
+        "what is restored beyond it is wrong. Tell `restore` of such an end by `between=`.\n",
     ]
     for title, some in _parts(rows).items():
         parts += [f"## {title.capitalize()}\n", _table(some)]
@@ -209,7 +212,7 @@ def main() -> None:
             key = f"{name} {treatment} seed {args.seed}".replace(" ", "-")
             work = lambda n=name, t=treatment: run(n, t, args.seed)  # noqa: E731
             rows.append(RUNS.resume(key, settings, work))
-    write_json(RESULTS / "field.json", {**environment(), "rows": rows})
+    write_json(RESULTS / "field.json", {**environment(), "cases": len(rows)})
     (RESULTS / "field.md").write_text(page(rows))
     print(page(rows))
 
