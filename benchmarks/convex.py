@@ -48,7 +48,8 @@ class Clock:
 def fit(model: Any, cells: Any, clock: Clock) -> np.ndarray:
     """Return the history of a fit."""
     with threadpool_limits(1):
-        return model._solve(cells.treat(model.clipped), on_sweep=clock).history
+        treated, settled = model._settled(cells.treat(model.clipped))
+        return model._solve(treated, settled, on_sweep=clock).history
 
 
 def first(history: np.ndarray, seconds: list[float], target: float) -> float:

@@ -26,7 +26,7 @@ def main() -> None:
     data = make_clipped_low_rank(
         24, 36, RANK, ceiling=CEILING, integer=False, observed=1.0, random_state=0
     )
-    model = FroCMC(RANK, ceiling=CEILING, alpha=1e-3, random_state=0, scale="none")
+    model = FroCMC(RANK, ceiling=CEILING, alpha=1e-3, random_state=0, scale="none", tol=1e-6)
     restored = model.fit_transform(data.table)
     error = np.linalg.norm(restored - data.truth) / np.linalg.norm(data.truth)
     few = (~data.at_limit).sum(axis=0) < RANK

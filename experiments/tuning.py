@@ -36,7 +36,7 @@ SCORES = ["neg_interval_rmse", "neg_clipped_relative_rmse"]
 def run(size: str, C: float, seed: int, noise: float, threads: int) -> dict[str, Any]:
     data = make_clipped_low_rank(**SIZES[size], ceiling=C, noise=noise, random_state=seed)
     cells = Intervals.from_table(data.table, ceiling=C)
-    model = FroCMC(max_iter=200, random_state=seed, scale="none")
+    model = FroCMC(max_iter=200, random_state=seed, scale="none", tol=1e-6)
     grid = {"n_components": RANKS[size], "alpha": ALPHAS}
     began = perf_counter()
     search = EntrySearchCV(

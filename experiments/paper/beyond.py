@@ -60,6 +60,7 @@ def factors(clipped: str, below: float) -> Callable[[Task, list[dict[str, Any]]]
                 bias=True,
                 random_state=0,
                 scale="none",
+                tol=1e-6,
             ).fit(cells)
             yield point, model.predict(task.ratings.rows, task.ratings.cols)
 

@@ -17,7 +17,7 @@ ALPHAS = (1.0, 0.1, 0.01)
 def run(C: float, seed: int, size: str, alphas: list[float]) -> dict[str, Any]:
     """Fit Fro-CMC with the true rank; score it with and without what cannot be determined."""
     task, rank = table(C, seed, "rounded", size), SIZES[size][2]
-    model = FroCMC(rank, max_iter=200, random_state=seed, warm_start=True, scale="none")
+    model = FroCMC(rank, max_iter=200, random_state=seed, warm_start=True, scale="none", tol=1e-6)
     for alpha in alphas:
         model.set_params(alpha=alpha).fit(task.cells)
     truth, estimate = task.data.truth, model.reconstruct()

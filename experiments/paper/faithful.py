@@ -88,7 +88,7 @@ def fro(task: Task, clipped: str, grid: dict[str, Any], score: Any, seed: int) -
     cells = training_cells(task)
 
     def fit(point: dict[str, Any], n_iter: int) -> FroCMC:
-        how = {"clipped": clipped, "max_iter": n_iter, "random_state": seed}
+        how = {"clipped": clipped, "max_iter": n_iter, "random_state": seed, "tol": 1e-6}
         return FroCMC(point["k"], alpha=point["alpha"], **how, scale="none").fit(cells)
 
     points = [{"k": k, "alpha": alpha} for k, alpha in product(grid["k"], grid["alpha"])]

@@ -21,7 +21,9 @@ def illustration() -> dict[str, Any]:
     data = make_clipped_low_rank(
         *SHAPE, RANK, ceiling=CEILING, integer=False, observed=1.0, random_state=0
     )
-    model = FroCMC(RANK, ceiling=CEILING, alpha=1e-3, random_state=0, scale="none").fit(data.table)
+    model = FroCMC(RANK, ceiling=CEILING, alpha=1e-3, random_state=0, scale="none", tol=1e-6).fit(
+        data.table
+    )
     restored = model.reconstruct()
     return {
         "share_clipped": data.clip_rate,

@@ -116,6 +116,7 @@ def fro_path(task: Table, clipped: str, seed: int, grid: dict[str, Any]) -> Iter
             random_state=seed,
             warm_start=True,
             scale="none",
+            tol=1e-6,
         ).fit(cells)
         for k in grid["k"]
     }

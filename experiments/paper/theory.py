@@ -42,7 +42,9 @@ def _point(clipped: float, observed: float, seed: int) -> dict[str, Any]:
     tangent = Tangent(U[:, :rank], Vt[:rank].T)
     hidden = truth >= C
     seen = np.where(data.observed, np.minimum(truth, C), np.nan)
-    model = FroCMC(rank, ceiling=C, max_iter=500, random_state=seed, warm_start=True, scale="none")
+    model = FroCMC(
+        rank, ceiling=C, max_iter=500, random_state=seed, warm_start=True, scale="none", tol=1e-6
+    )
     for alpha in ALPHAS:
         model.set_params(alpha=alpha).fit(seen)
     errors = {"Fro-CMC": relative_rmse(truth, model.reconstruct())}

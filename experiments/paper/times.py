@@ -38,7 +38,7 @@ def _problem(data: str, size: str) -> tuple[Any, Any, float, float]:
 def run(data: str, method: str, n_iter: int, made: int, size: str) -> dict[str, Any]:
     cells, X, ceiling, norm = _problem(data, size)
     if method == "Fro-CMC":
-        model: Any = FroCMC(K, alpha=ALPHA[data], random_state=0, scale="none")
+        model: Any = FroCMC(K, alpha=ALPHA[data], random_state=0, scale="none", tol=1e-6)
     elif method.startswith("Tr-CMC"):
         model = TrCMC(1e-4 * norm, max_rank=CAP if "rank" in method else None, scale="none")
     else:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from declip.persistence import ModelFileError, load
     from declip.reclip import ReclipResult, SoftReclipResult, reclip_test, soft_reclip_test
     from declip.recommending import Recommender
-    from declip.restoration import Restoration, restore
+    from declip.restoration import Restoration, Restorer, restore
 
 __all__ = [
     "BayesCMC",
@@ -40,6 +40,7 @@ __all__ = [
     "Recommender",
     "Recovery",
     "Restoration",
+    "Restorer",
     "SoftReclipResult",
     "Summary",
     "TableFile",
@@ -83,6 +84,7 @@ _HOMES = {
     "Recommender": "declip.recommending",
     "Recovery": "declip.diagnostics",
     "Restoration": "declip.restoration",
+    "Restorer": "declip.restoration",
     "SoftReclipResult": "declip.reclip",
     "Summary": "declip.inference",
     "TableFile": "declip.io",

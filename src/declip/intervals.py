@@ -450,6 +450,7 @@ def as_intervals(
     tol: float = 0.0,
     *,
     estimator: Any = None,
+    allow_empty: bool = False,
 ) -> Intervals:
     """Return the cells of a table under its limits; an `Intervals`, which has its own, as it is.
 
@@ -461,16 +462,25 @@ def as_intervals(
         Not given with an `Intervals`: what would become of the limits that it has?
     estimator : estimator, optional
         Named in the errors of scikit-learn.
+    allow_empty : bool, default=False
+        Whether a table without any observed cell is accepted.
     """
     if not isinstance(X, Intervals):
-        return _read(X, ceiling, floor, tol, estimator)
+        return _read(X, ceiling, floor, tol, estimator, allow_empty)
     check_no_limits("An Intervals", ceiling, floor, tol)
     return X
 
 
-def _read(X: Any, ceiling: Any, floor: Any, tol: float, estimator: Any = None) -> Intervals:
+def _read(
+    X: Any,
+    ceiling: Any,
+    floor: Any,
+    tol: float,
+    estimator: Any = None,
+    allow_empty: bool = False,
+) -> Intervals:
     container = opened(X)
-    cells = table_to_triplets(container, estimator=estimator)
+    cells = table_to_triplets(container, estimator=estimator, allow_empty=allow_empty)
     limits = container.limit(ceiling, "ceiling"), container.limit(floor, "floor")
     return Intervals.from_cells(cells, *limits, tol)
 

@@ -94,7 +94,7 @@ class Scaling:
             return np.where(self.log[cols], np.exp(np.where(self.log[cols], plain, 0.0)), plain)
 
 
-def mostly_missing(intervals: Intervals) -> bool:
+def mostly_missing(intervals: Any) -> bool:
     """Tell whether so few cells are observed that a table counts as ratings."""
     n_rows, n_cols = intervals.shape
     return len(intervals) < _SPARSE * n_rows * n_cols

@@ -229,7 +229,8 @@ class FroCMC(estimators.FroCMC):
         checkpoint = Checkpoint(
             table.folder / "state", self._fit_of(table.table), table.runner, self.checkpoint_every
         )
-        stopping = self._stopping(on_sweep=watched["on_sweep"], resume_point=checkpoint)
+        told = {"on_sweep": watched["on_sweep"], "resume_point": checkpoint}
+        stopping = self._stopping(**told, tol=self._tol(table.table))
         return fit_blocks(self._block_problem(table.table, settled, table.runner), stopping)
 
     def _check_finite(self, *found: Any) -> None:

@@ -400,6 +400,26 @@ class CompletionEstimator(
         warn_without_cells("row", observed, intervals.row_labels)
         return fitted._restored(intervals, fitted._solve_new_rows(intervals))
 
+    def fold_in(self, X: Any) -> Self:
+        """Return an estimator that stands for other rows, with the fitted columns as they are.
+
+        Whatever is asked of it by position is asked of the rows of ``X``: `predict`, `predictive`,
+        and of `BayesCMC` intervals and samples. What is told of the fit stays.
+
+        Parameters
+        ----------
+        X : array-like, frame, sparse matrix or Intervals of shape (n_samples, n_features)
+            As in `transform`.
+        """
+        fitted = self._as_fitted()
+        intervals = fitted._read_new(X)
+        fitted.__dict__.update(fitted._of_rows(intervals), row_labels_=intervals.row_labels)
+        return fitted
+
+    def _of_rows(self, intervals: Intervals) -> dict[str, Any]:
+        """Return the fitted attributes that are others for other rows."""
+        raise NotImplementedError
+
     def _restored(self, intervals: Intervals, matrix: Matrix) -> NDArray:
         """Return the matrix with every observed cell at its expected value given its interval."""
         side = intervals.by_row

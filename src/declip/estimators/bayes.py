@@ -476,8 +476,9 @@ class BayesCMC(CompletionEstimator[Run, Posterior]):
         return state.fork()
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leave out the posterior, whose samples the run holds as well."""
-        return {n: part for n, part in super().__getstate__().items() if n != "posterior_"}
+        """Leave out the posterior if the run holds its samples as well."""
+        state = super().__getstate__()
+        return {n: part for n, part in state.items() if n != "posterior_" or "run_" not in state}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Take a state, and the posterior from its run."""
@@ -515,7 +516,15 @@ class BayesCMC(CompletionEstimator[Run, Posterior]):
     def _low_rank(self) -> LowRank:
         return self._model().low_rank()
 
+    def _of_rows(self, intervals: Intervals) -> dict[str, Any]:
+        posterior = self._solve_new_rows(intervals)
+        del self.run_  # which is that of the fitted rows
+        rows = posterior.noise_scales()[0]
+        return {"posterior_": posterior, "intervals_": intervals, "row_noise_": rows}
+
     def _solve_new_rows(self, intervals: Intervals) -> Posterior:
+        if not hasattr(self, "run_"):
+            raise TypeError("Rows are folded into the fitted BayesCMC, not into other rows of it.")
         posterior, seed = self._model(), self.run_.chains[0].seed
         samples = len(posterior.samples), intervals.shape[0], posterior.model.rank + 1
         check_memory(samples, np.float32, "BayesCMC", "transform fewer rows at a time.")

@@ -81,7 +81,7 @@ class LowRankEstimator(CompletionEstimator[Solution, LowRank]):
 
     def _stopping(self, **watched: Any) -> Stopping:
         """Return when the solver stops, and whom it tells."""
-        return Stopping(self.max_iter, self.tol, **watched)
+        return Stopping(self.max_iter, **{"tol": self.tol, **watched})
 
     def _fitted(self, state: Solution) -> dict[str, Any]:
         model = state.model
@@ -161,7 +161,23 @@ class LowRankEstimator(CompletionEstimator[Solution, LowRank]):
         A, B = np.column_stack([P, b]), np.column_stack([Q, self.column_offset_])
         return LowRank(A, B, self.mean_, True)
 
+    def _of_rows(self, intervals: Intervals) -> dict[str, Any]:
+        side, solved = intervals.by_row, self._solved_rows(intervals)
+        known = self.uncertainty_ if hasattr(self, "uncertainty_") else None
+        if known is not None:
+            known = replace(known, exact_ptr=side.exact_ptr, exact_idx=side.exact_idx)
+        return {
+            "row_factors_": np.ascontiguousarray(solved.P),
+            "row_offset_": solved.row_offset,
+            "uncertainty_": known,
+            "_fit_cells": None,
+        }
+
     def _solve_new_rows(self, intervals: Intervals) -> LowRank:
+        return self._in_units(self._solved_rows(intervals))
+
+    def _solved_rows(self, intervals: Intervals) -> LowRank:
+        """Return the matrix of other rows under the fitted columns, in the units of the fit."""
         n, k, dtype = intervals.shape[0], len(self.components_), self.components_.dtype
         model = self._columns_with(np.zeros((n, k), dtype), np.zeros(n, dtype))
         treated = self._standardised(intervals.treat(self.clipped))
@@ -170,7 +186,7 @@ class LowRankEstimator(CompletionEstimator[Solution, LowRank]):
         penalty = self._row_penalty(self.components_)
         solved = solve_rows(side, model, penalty, self._loss(), threads)
         self._check_finite(solved.A)
-        return self._in_units(solved)
+        return solved
 
     def _expected(
         self,
@@ -237,7 +253,7 @@ class LowRankEstimator(CompletionEstimator[Solution, LowRank]):
         """
         model = self._model()
         at = self._positions(rows, cols)
-        if not hasattr(self, "uncertainty_"):
+        if getattr(self, "uncertainty_", None) is None:
             raise ValueError(
                 f"This {type(self).__name__} has not kept the cells that it was fitted to, as one "
                 "fitted to blocks, or saved by an earlier version, has not: fit it again in memory."
@@ -249,7 +265,7 @@ class LowRankEstimator(CompletionEstimator[Solution, LowRank]):
         return (
             f"{type(self).__name__} stopped after {solution.n_iter} sweeps before it had settled: "
             f"the last one still lowered the objective by {solution.last_fall:.1e}, where tol is "
-            f"{self.tol:g}. Raise max_iter or alpha, or accept a larger tol."
+            f"{self.tol}. Raise max_iter or alpha, or accept a larger tol."
         )
 
     def __getstate__(self) -> dict[str, Any]:

@@ -22,6 +22,7 @@ from declip.intervals import Intervals
 from declip.losses import CLIPPED_MODES, Loss
 from declip.lowrank import LowRank
 from declip.penalties import Ridge
+from declip.scaling import mostly_missing
 from declip.solvers import (
     Solution,
     TableProblem,
@@ -41,6 +42,7 @@ from declip.validation import (
 __all__ = ["FroCMC"]
 
 _FACTORS = 10  # of "auto"
+_TOL, _TOL_OF_RATINGS = 1e-6, 3e-4  # of "auto"
 _FACTORS_OF_TABLES = 30  # the penalty puts out those that are not needed
 
 
@@ -91,9 +93,10 @@ class FroCMC(LowRankEstimator):
         the table with clipped cells at their limit and missing cells at the mean.
     max_iter : int, default=300
         Sweeps at most.
-    tol : float, default=1e-6
+    tol : float or "auto", default="auto"
         Stop when the objective fell by less than this share of itself (for "tobit": this much a
-        cell) in each of three sweeps in a row.
+        cell) in each of three sweeps in a row. "auto" is 1e-6, and 3e-4 where less than a quarter
+        of the cells are observed, as of ratings, of which further sweeps improve no prediction.
     random_state : int, RandomState instance or None, default=None
         Seed of the start.
     n_jobs : int or None, default=None
@@ -187,6 +190,7 @@ class FroCMC(LowRankEstimator):
         **SCALING_CONSTRAINTS,
         "n_components": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
         "clipped": [StrOptions(set(CLIPPED_MODES))],
+        "tol": [Interval(Real, 0, None, closed="left"), StrOptions({"auto"})],
         "bias": ["boolean"],
         "alpha_bias": [Interval(Real, 0, None, closed="left"), None],
         "init": [StrOptions({"random", "svd"})],
@@ -211,7 +215,7 @@ class FroCMC(LowRankEstimator):
         alpha_bias: float | None = None,
         init: str = "random",
         max_iter: int = 300,
-        tol: float = 1e-6,
+        tol: float | str = "auto",
         random_state: Any = None,
         n_jobs: int | None = None,
         warm_start: bool = False,
@@ -310,13 +314,19 @@ class FroCMC(LowRankEstimator):
         return np.random.default_rng(seed)
 
     def _solve(self, table: Any, settled: dict[str, Any], **watched: Any) -> Solution:
-        stopping = self._stopping(**watched)
+        stopping = self._stopping(**watched, tol=self._tol(table))
         if isinstance(table, BlockTable):
             return fit_blocks(self._block_problem(table, settled, Here()), stopping)
         start, loss = self._start(table, settled)
         threads, penalty = effective_n_jobs(self.n_jobs), self._penalty(settled["alpha_"])
         problem = TableProblem(table, start, penalty, threads, half=self.half_precision)
         return minimise(problem, loss, stopping)
+
+    def _tol(self, table: Any) -> float:
+        """Return what counts as settled."""
+        if not isinstance(self.tol, str):
+            return self.tol
+        return _TOL_OF_RATINGS if mostly_missing(table) else _TOL
 
     def _start(self, intervals: Intervals, settled: dict[str, Any]) -> tuple[LowRank, Loss]:
         """Return the start and the loss to begin with."""

@@ -27,6 +27,7 @@ _ROOMS = {
     "declip.restoration.candidates": ("CensoredNormal", "ColumnTobit"),
     "declip.restoration.determined": ("Determined",),
     "declip.restoration.model": ("FittedMethod", "RestorationModel"),
+    "declip.restoration.restorer": ("Restorer",),
     "declip.restoration.result": ("Restoration",),
     "declip.restoration.rounding": ("RoundingGrid",),
     "declip.restoration.settings": ("Settings",),

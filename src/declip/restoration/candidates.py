@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from copy import copy
 from dataclasses import dataclass, field
 from typing import Any, Self
 
@@ -14,6 +15,7 @@ from declip.estimators import BayesCMC, FroCMC, TrCMC
 from declip.intervals import Intervals
 from declip.restoration.settings import Settings
 from declip.solvers.gibbs.covariance import NormalDraws, sample_normal
+from declip.solvers.gibbs.normal_rows import rows_under
 from declip.solvers.gibbs.units import Units
 
 __all__ = [
@@ -89,6 +91,10 @@ class ColumnTobit(BaseEstimator):
         mean, sd = self.predictive(rows, cols)
         return mean[None], sd[None]
 
+    def fold_in(self, X: Intervals) -> Self:
+        """Return what is said of other rows: the same."""
+        return self
+
 
 class CensoredNormal(BaseEstimator):
     """Rows drawn from normal distributions with full covariances, by Gibbs sampling.
@@ -140,6 +146,12 @@ class CensoredNormal(BaseEstimator):
         at = [self.draws_.conditional(draw, rows, cols) for draw in some]
         mean, sd = (np.array(part) for part in zip(*at, strict=True))
         return mean, sd
+
+    def fold_in(self, X: Intervals) -> Self:
+        """Return what is said of other rows under the same distribution."""
+        twin = copy(self)
+        twin.draws_ = rows_under(self.draws_, X, self.random_state)
+        return twin
 
 
 def components(estimator: Any, rows: NDArray, cols: NDArray) -> tuple[NDArray, NDArray]:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from declip.intervals import Intervals, face_value
 from declip.restoration.model import RestorationModel
+from declip.restoration.output_kind import OutputKind
 from declip.restoration.predictive import CensoredMixture
 
 __all__ = ["FLAGS", "CellBlock", "CensoredCells", "filled_cells", "restored_cells"]
@@ -48,6 +50,17 @@ class CellBlock:
     def T(self) -> CellBlock:
         """The same cells of the transposed table."""
         return replace(self, rows=self.cols, cols=self.rows)
+
+    def tables(self, output_kind: OutputKind) -> dict[str, Any]:
+        """Return values, flags and bands as tables of the kind of the input."""
+        at = self.rows, self.cols
+        parts = {
+            "table": output_kind.numbers(*at, self.value),
+            "flags": output_kind.words(*at, self.flag),
+            "lower": output_kind.numbers(*at, self.lower),
+            "upper": output_kind.numbers(*at, self.upper),
+        }
+        return parts | {"table": output_kind.X.joined(**parts)}
 
     @property
     def counts(self) -> dict[str, int]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any
 
@@ -110,6 +110,13 @@ class RestorationModel:
             determined,
             float(choice.half_width),
         )
+
+    def for_rows(self, intervals: Intervals) -> RestorationModel:
+        """Return the model of other rows under their own limits, with the columns as they are."""
+        table = self.table.for_rows(intervals)
+        methods = [replace(m, estimator=m.estimator.fold_in(table.cells)) for m in self.methods]
+        determined = replace(self.determined, rows=Determined.of(intervals).rows)
+        return replace(self, methods=methods, table=table, determined=determined)
 
     def _check_loaded(self) -> None:
         """Refuse a model that was read from a file and is not that of one table."""

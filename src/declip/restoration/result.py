@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -17,15 +17,16 @@ from declip.containers import opened
 from declip.extras import MissingExtra
 from declip.inference.statistics import DEFAULT
 from declip.inference.summary import Summary
-from declip.intervals import Intervals
+from declip.intervals import Intervals, as_intervals
 from declip.reclip import ReclipResult
+from declip.restoration.cells import CellBlock, filled_cells, restored_cells
 from declip.restoration.conclusions import summary_of
 from declip.restoration.imputation import Imputation
 from declip.restoration.model import RestorationModel
 from declip.restoration.output_kind import OutputKind
 from declip.restoration.page import page, verdict
 from declip.scaling import Scaling
-from declip.validation import check_cells, check_memory
+from declip.validation import check_cells, check_memory, check_same_columns
 
 __all__ = ["Restoration"]
 
@@ -125,6 +126,70 @@ class Restoration:
         """
         at = check_cells(rows, cols, self.intervals.shape)[:: -1 if self.transposed else 1]
         return self.scaling.back(np.asarray(self.estimator.predict(*at), np.float64), at[1])
+
+    def fold_in(self, X: Any, ceiling: Any = None, floor: Any = None) -> Restoration:
+        """Restore other rows by the methods that were fitted, under limits of their own.
+
+        Parameters
+        ----------
+        X : array-like, frame, sparse matrix or Intervals of shape (n_rows, n_cols)
+            New rows of the same columns, in the units of the table. An `Intervals` has its limits.
+        ceiling, floor : see `restore`
+            Limits of the new rows.
+
+        Returns
+        -------
+        Restoration
+            Of the new rows. What was tested and chosen is that of the fitted table, so that there
+            is no expected gain.
+        """
+        if self.model is None or self.transposed:
+            raise ValueError(
+                "New rows cannot be restored by this restoration: "
+                + (
+                    "each of its rows has units of its own. Restore the table with the new rows in "
+                    'it, or with scale="columns".'
+                    if self.transposed
+                    else "it was saved by declip 0.1.0, without its model. Restore the table again."
+                )
+            )
+        container = opened(X)
+        if isinstance(X, Intervals):
+            intervals = as_intervals(X, ceiling, floor)
+        else:
+            tol = self.model.settings.tol
+            intervals = as_intervals(container, ceiling, floor, tol, allow_empty=True)
+        check_same_columns(intervals, self.intervals)
+        model, kind = self.model.for_rows(intervals), OutputKind.of(container, intervals)
+        filled = filled_cells(kind.missing(intervals), model)
+        restored = restored_cells(intervals, model).block
+        block = CellBlock.joined(CellBlock.exact(intervals), restored, filled)
+        return replace(
+            self,
+            **block.tables(kind),
+            intervals=intervals,
+            estimator=model.methods[0].estimator,
+            kept_limits=intervals.n_censored > 0 and block.counts["restored"] == 0,
+            counts=block.counts,
+            expected_gain=np.nan,
+            expected_gain_range=(np.nan, np.nan),
+            model=model,
+        )
+
+    def transform(self, X: Any, ceiling: Any = None, floor: Any = None) -> Any:
+        """Return other rows restored by the methods that were fitted, as `fold_in` does.
+
+        Parameters
+        ----------
+        X, ceiling, floor
+            See `fold_in`.
+
+        Returns
+        -------
+        array, frame or sparse matrix
+            Of the kind of ``X``.
+        """
+        return self.fold_in(X, ceiling, floor).table
 
     def sample(self, n: int = 20, random_state: int | None = None) -> list[Any]:
         """Return complete tables drawn from what is known: multiple imputations.

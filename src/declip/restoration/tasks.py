@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -51,6 +51,10 @@ class Scaled:
         scaling = Scaling.of(widened, settings.units, settings.log)
         cells = scaling.apply(widened)
         return cls(cells, scaling, steps, outermost(cells, settings.shared))
+
+    def for_rows(self, intervals: Intervals) -> Scaled:
+        """Return other rows in the same units."""
+        return replace(self, cells=self.scaling.apply(self.steps.widen(intervals)))
 
     def mixture(
         self, estimator: Any, rows: NDArray, cols: NDArray, ends: tuple[NDArray, NDArray]

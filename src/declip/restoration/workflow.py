@@ -34,7 +34,7 @@ from declip.restoration.tasks import Scaled
 from declip.scaling import SCALES, scaled_by_rows
 from declip.validation import check_choice, check_rank, check_some_exact, name_some
 
-__all__ = ["restore"]
+__all__ = ["limits_of", "restore"]
 
 
 def restore(
@@ -200,15 +200,8 @@ def _restored(
     block = CellBlock.joined(CellBlock.exact(work), censored.block, filled)
     block = block.T if settings.by_rows else block
     gain, gain_range = expected_gain(censored, tested=choice.reclip is not None)
-    at = block.rows, block.cols
-    parts = {
-        "table": output_kind.numbers(*at, block.value),
-        "flags": output_kind.words(*at, block.flag),
-        "lower": output_kind.numbers(*at, block.lower),
-        "upper": output_kind.numbers(*at, block.upper),
-    }
     return Restoration(
-        **parts | {"table": output_kind.X.joined(**parts)},
+        **block.tables(output_kind),
         intervals=intervals,
         estimator=model.methods[0].estimator,
         scaling=table.scaling,
@@ -244,10 +237,15 @@ def _scale_of(
 def _read(X: Container, ceiling: Any, floor: Any, tol: float, rounding: str) -> Intervals:
     if isinstance(X.table, Intervals):
         return as_intervals(X.table, ceiling, floor, tol)
+    return as_intervals(X, *limits_of(X, ceiling, floor, rounding), tol)
+
+
+def limits_of(X: Container, ceiling: Any, floor: Any, rounding: str) -> tuple[Any, Any]:
+    """Return the limits of a table: those given, or for values on a grid the ends of it."""
     ceiling, floor = X.limit(ceiling, "ceiling"), X.limit(floor, "floor")
     if rounding == "auto" and (np.isscalar(ceiling) or np.isscalar(floor)):
-        ceiling, floor = _on_the_grid(as_intervals(X), ceiling, floor)
-    return as_intervals(X, ceiling, floor, tol)
+        return _on_the_grid(as_intervals(X), ceiling, floor)
+    return ceiling, floor
 
 
 def _on_the_grid(seen: Intervals, ceiling: Any, floor: Any) -> tuple[Any, Any]:

@@ -11,7 +11,7 @@ from declip.validation.cells import (
     label_positions,
     refuse_repeated,
 )
-from declip.validation.columns import check_columns, named_columns
+from declip.validation.columns import check_columns, check_same_columns, named_columns
 from declip.validation.coverage import (
     name_some,
     warn_about_coverage,
@@ -59,6 +59,7 @@ __all__ = [
     "check_no_limits",
     "check_quantiles",
     "check_rank",
+    "check_same_columns",
     "check_same_shape",
     "check_selection",
     "check_some_exact",

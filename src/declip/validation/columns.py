@@ -120,3 +120,18 @@ def check_columns(fitted: Any, found: dict[str, Any]) -> None:
             "The feature names should match those that were passed during fit"
             + (f"; unseen at fit time: {', '.join(unseen[:5])}." if unseen else ", in order.")
         )
+
+
+def check_same_columns(found: Any, known: Any) -> None:
+    """Refuse rows of a table whose columns are not those of another one."""
+    if found.shape[1] != known.shape[1]:
+        raise ValueError(
+            f"The new rows have {found.shape[1]} columns, but the table that was restored has "
+            f"{known.shape[1]}."
+        )
+    labels = found.col_labels, known.col_labels
+    if all(part is not None for part in labels) and list(labels[0]) != list(labels[1]):
+        raise ValueError(
+            "The new rows must have the columns of the table that was restored, in its order: "
+            f"{', '.join(map(repr, list(labels[1])[:5]))}{', ...' if len(labels[1]) > 5 else ''}."
+        )

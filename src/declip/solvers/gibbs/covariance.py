@@ -12,7 +12,7 @@ from scipy.linalg import solve_triangular
 from declip.intervals import Intervals
 from declip.kernels import truncated_normals
 
-__all__ = ["NormalDraws", "sample_columns", "sample_normal"]
+__all__ = ["NormalDraws", "all_bounds", "sample_columns", "sample_normal"]
 
 _PRIOR_VARIANCE = 0.3  # of a column in standard units, worth one row more than it has columns
 _PRIOR_ROWS = 5  # more than columns, that the covariance which classes share is worth to each
@@ -140,9 +140,7 @@ def sample_normal(
         Most classes that there may be: those that no row needs stay empty.
     """
     rng = np.random.default_rng(seed)
-    lower, upper = intervals.to_bounds()
-    missing = np.isnan(lower)
-    lower, upper = np.where(missing, -np.inf, lower), np.where(missing, np.inf, upper)
+    lower, upper = all_bounds(intervals)
     unknown = [np.flatnonzero(lower[:, j] < upper[:, j]) for j in range(lower.shape[1])]
     Z = np.clip(0.0, lower, upper)
     label = np.zeros(len(Z), np.intp)
@@ -170,6 +168,13 @@ def sample_normal(
         if sweep in kept:
             draws.append((Z.astype(np.float32), mu, P, label))
     return NormalDraws(*(np.array(part) for part in zip(*draws, strict=True)))
+
+
+def all_bounds(intervals: Intervals) -> tuple[NDArray, NDArray]:
+    """Return the bounds of all cells, infinite where nothing was observed."""
+    lower, upper = intervals.to_bounds()
+    missing = np.isnan(lower)
+    return np.where(missing, -np.inf, lower), np.where(missing, np.inf, upper)
 
 
 def _times_column(R: NDArray, P: NDArray, k: NDArray, j: int) -> NDArray:

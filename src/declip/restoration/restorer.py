@@ -1,0 +1,264 @@
+"""Restorer: restore as a scikit-learn estimator, for pipelines and new rows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
+from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
+from sklearn.utils.validation import check_array, check_is_fitted, validate_data
+
+from declip import persistence
+from declip.containers import opened
+from declip.intervals import Intervals
+from declip.restoration.result import Restoration
+from declip.restoration.workflow import limits_of, restore
+from declip.validation import check_columns, named_columns
+
+__all__ = ["Restorer"]
+
+_LIMITS = ("ceiling", "floor")
+
+
+class Restorer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
+    """Restore clipped and missing cells, with `declip.restore` as an estimator.
+
+    `fit` restores a table (``restoration_`` is what `declip.restore` returns); `transform` restores
+    new rows by the methods that were fitted, each under its own limits. All is in the units of the
+    table.
+
+    Parameters
+    ----------
+    ceiling, floor : None, scalar, array-like or mapping, default=None
+        Limits, as in `declip.restore`. A mapping from column name to limit may name columns that a
+        step before this one left out.
+    method, n_components, alpha, scale, log, between, rounding, tol, coverage, effort, time_limit
+        As in `declip.restore`.
+    fill : {"determined", "all"}, default="determined"
+        As in `declip.restore`; with "all" no missing cell stays empty, which most steps after this
+        one ask for.
+    random_state, n_jobs
+        As in `declip.restore`.
+
+    Attributes
+    ----------
+    restoration_ : Restoration
+        The table of the fit restored, with flags, bands and all that was found.
+    limits_ : tuple
+        Ceiling and floor as they apply to new rows.
+    n_features_in_, feature_names_in_
+        Columns of the table and their names.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from declip import Restorer
+    >>> rng = np.random.default_rng(0)
+    >>> truth = rng.normal(size=(90, 1)) + 0.2 * rng.normal(size=(90, 5))
+    >>> seen = np.minimum(truth, 1)
+    >>> model = Restorer(ceiling=1, method="tobit", n_components=1).fit(seen[:60])
+    >>> restored = model.transform(seen[60:])
+    >>> hidden = truth[60:] > 1
+    >>> bool(np.abs(restored - truth[60:])[hidden].mean() < np.mean(truth[60:][hidden] - 1))
+    True
+    """
+
+    def __init__(
+        self,
+        *,
+        ceiling: Any = None,
+        floor: Any = None,
+        method: str = "auto",
+        n_components: int | None = None,
+        alpha: float | None = None,
+        scale: str = "auto",
+        log: Any = False,
+        between: tuple[Any, Any] | None = None,
+        rounding: str = "auto",
+        fill: str = "determined",
+        tol: float = 0.0,
+        coverage: float = 0.9,
+        effort: str | float = "normal",
+        time_limit: float | None = None,
+        random_state: int = 0,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.ceiling = ceiling
+        self.floor = floor
+        self.method = method
+        self.n_components = n_components
+        self.alpha = alpha
+        self.scale = scale
+        self.log = log
+        self.between = between
+        self.rounding = rounding
+        self.fill = fill
+        self.tol = tol
+        self.coverage = coverage
+        self.effort = effort
+        self.time_limit = time_limit
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Restore a table, and keep what new rows are restored by.
+
+        Parameters
+        ----------
+        X : array-like, frame, sparse matrix or Intervals of shape (n_samples, n_features)
+            As in `declip.restore`.
+        y : ignored
+            For the conventions of scikit-learn.
+        """
+        params = self.get_params(deep=False)
+        ceiling, floor = (_of_columns(params.pop(side), X) for side in _LIMITS)
+        if isinstance(X, Intervals):
+            found = named_columns(X.shape[1], X.col_labels)
+        else:
+            reader = BaseEstimator()
+            validate_data(reader, X, reset=True, skip_check_array=True)
+            found = vars(reader)
+            ceiling, floor = limits_of(opened(X), ceiling, floor, self.rounding)
+        restoration = restore(X, ceiling, floor, **params, progress=False)
+        self.__dict__.update(found, restoration_=restoration, limits_=(ceiling, floor))
+        return self
+
+    def fit_transform(self, X: Any, y: Any = None, **fit_params: Any) -> Any:
+        """Fit, and return the restored table.
+
+        Parameters
+        ----------
+        X, y
+            As in `fit`.
+        **fit_params : dict
+            None are taken.
+        """
+        if fit_params:
+            raise TypeError(f"fit_transform takes no {', '.join(fit_params)}")
+        return _array(self.fit(X, y).restoration_.table)
+
+    def transform(self, X: Any) -> Any:
+        """Return new rows restored under the limits of this estimator, or an `Intervals`' own.
+
+        Parameters
+        ----------
+        X : array-like, frame, sparse matrix or Intervals of shape (n_samples, n_features)
+            The rows.
+        """
+        return _array(self.fold_in(X).table)
+
+    def fold_in(self, X: Any) -> Restoration:
+        """Return the restoration of new rows: table, flags and bands.
+
+        Parameters
+        ----------
+        X : array-like, frame, sparse matrix or Intervals of shape (n_samples, n_features)
+            As in `transform`.
+        """
+        check_is_fitted(self)
+        if isinstance(X, Intervals):
+            check_columns(self, named_columns(X.shape[1], X.col_labels))
+            return self.restoration_.fold_in(X)
+        if getattr(X, "ndim", 2) != 2:
+            check_array(X, ensure_all_finite=False)  # says what is wrong
+        validate_data(self, X, reset=False, skip_check_array=True)
+        return self.restoration_.fold_in(X, *self.limits_)
+
+    def predict(self, rows: Any, cols: ArrayLike | None = None) -> NDArray[np.float64]:
+        """Return what is expected of cells, whatever was seen of them.
+
+        Parameters
+        ----------
+        rows : array-like of int, or a table
+            Rows of cells of the fitted table; or, if ``cols`` is None, new rows, all of whose cells
+            are predicted.
+        cols : array-like of int, optional
+            Columns of the cells, as many as ``rows``.
+        """
+        check_is_fitted(self)
+        if cols is not None:
+            return self.restoration_.predict(rows, cols)
+        found = self.fold_in(rows)
+        at = np.indices(found.intervals.shape).reshape(2, -1)
+        return found.predict(*at).reshape(found.intervals.shape)
+
+    def predict_interval(self, X: Any = None) -> tuple[Any, Any]:
+        """Return bands that hold the truth with the coverage asked for.
+
+        Parameters
+        ----------
+        X : array-like, frame, sparse matrix or Intervals, optional
+            New rows; by default the table of the fit.
+
+        Returns
+        -------
+        lower, upper : array or sparse matrix
+            Of the shape of the table.
+        """
+        check_is_fitted(self)
+        found = self.restoration_ if X is None else self.fold_in(X)
+        return _array(found.lower), _array(found.upper)
+
+    def sample(self, n: int = 20, X: Any = None, random_state: int | None = None) -> list[Any]:
+        """Return complete tables drawn from what is known of the cells, as `Restoration.sample`.
+
+        Parameters
+        ----------
+        n : int, default=20
+            Number of tables.
+        X : array-like, frame, sparse matrix or Intervals, optional
+            New rows; by default the table of the fit.
+        random_state : int or None, default=None
+            Seed of what is drawn.
+        """
+        check_is_fitted(self)
+        found = self.restoration_ if X is None else self.fold_in(X)
+        return found.sample(n, random_state)
+
+    def save(self, path: str | Path, *, overwrite: bool = False) -> Path:
+        """Write the fitted estimator to a file, from which `declip.load` makes it anew.
+
+        Parameters
+        ----------
+        path : str or Path
+            File to come, usually named ``.npz``.
+        overwrite : bool, default=False
+            Whether a file that exists may be replaced.
+        """
+        check_is_fitted(self)
+        return persistence.save(self, path, overwrite=overwrite)
+
+    def __sklearn_tags__(self) -> Any:
+        """Say that tables may be sparse and have missing cells, and that float32 is kept."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.input_tags.allow_nan = True
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+
+def _array(table: Any) -> Any:
+    """Return a table as an array, as scikit-learn expects it; a sparse one as it is."""
+    return table if sparse.issparse(table) else np.asarray(table)
+
+
+def _of_columns(limit: Any, X: Any) -> Any:
+    """Return a limit by column name without the columns that a table does not have.
+
+    A name that resembles one of the table's stays, and is refused as a mistake.
+    """
+    columns = getattr(X, "columns", None)
+    if not isinstance(limit, Mapping) or columns is None:
+        return limit
+    names = [name for name in columns if isinstance(name, str)]
+    free = [name for name in names if name not in limit]
+    return {
+        name: value
+        for name, value in limit.items()
+        if not isinstance(name, str) or name in names or get_close_matches(name, free, cutoff=0.8)
+    }
