@@ -17,6 +17,7 @@ from pathlib import Path
 from _pages import commands, facts
 
 ROOT = Path(__file__).parents[2]
+RESULTS = ROOT / "experiments" / "results"
 _MARKED = re.compile(r"(<!-- shown (\w+) -->)(.*?)(<!-- end -->)", re.S)
 
 
@@ -57,6 +58,7 @@ MAKERS: dict[str, Callable[[], str]] = {
     **{name: (lambda name=name: facts.facts()[name]) for name in facts.NAMES},
     "ratings": lambda: f"\n{facts.ratings()}",
     "commands": lambda: f"\n{commands.page()}",
+    "inference": lambda: f"\n{(RESULTS / 'inference.md').read_text()}",
     "printed_restoration": printed_restoration,
     "printed_check": printed_check,
 }

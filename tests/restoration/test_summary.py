@@ -64,6 +64,12 @@ def test_the_share_above_a_criterion_is_that_of_the_truth(truth, restored, crite
         assert line["criterion"] == criterion
 
 
+def test_a_criterion_of_one_column_is_asked_of_that_column_alone(restored):
+    found = lines(restored.summary(["mean"], criterion={"zinc": 1.0}, n=3))
+    assert [x["column"] for x in found if x["statistic"] == "share_above"] == ["zinc"]
+    assert len(found) == 4
+
+
 def test_groups_are_summed_up_apart(restored):
     site = ["north"] * 70 + ["south"] * 50
     found = restored.summary(["median"], by=site)

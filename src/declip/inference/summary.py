@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.util import find_spec
-from itertools import pairwise
+from itertools import compress, pairwise
 from typing import Any
 
 import narwhals.stable.v2 as nw
@@ -318,7 +318,12 @@ def _long(
     names = ("estimate", "lower", "upper", "missing_information")
     columns |= {name: parts[..., i].ravel() for i, name in enumerate(names)}
     columns |= {name: np.repeat(share, k) for name, share in shares.items()}
-    return columns | {name: usual[..., i].ravel() for i, name in enumerate(ESTIMATORS)}
+    columns |= {name: usual[..., i].ravel() for i, name in enumerate(ESTIMATORS)}
+    asked_for = [
+        name != SHARE_ABOVE or not np.isnan(columns["criterion"][i])
+        for i, name in enumerate(columns["statistic"])
+    ]
+    return {name: list(compress(cells, asked_for)) for name, cells in columns.items()}
 
 
 def as_frame(columns: Mapping[str, Any], like: Any) -> Any:

@@ -13,6 +13,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from declip.io import new_file
 from declip.report.columns import column_lines
+from declip.report.conclusions import mean_lines
 from declip.report.figures import (
     MAP_KEYS,
     WIDTHS,
@@ -104,6 +105,7 @@ def render(
         hidden=0 if restoration.reclip is None else restoration.reclip.n_hidden,
         lines=column_lines(view),
         candidates=_candidates(restoration),
+        means=mean_lines(restoration),
     )
 
 

@@ -21,7 +21,7 @@ __all__ = ["Imputation"]
 
 _LARGEST_SEED = 2**31 - 1
 _WIDE_PRIOR = 0.7  # standard deviation of log c before hidden cells are seen, for single cells
-_PRIOR = 0.15  # the same for whole columns
+_NARROW_PRIOR = 0.05  # the same, where hidden cells ask for no shrinkage
 _COUNTS = 0.5  # how much what hidden cells say counts for a whole column
 
 
@@ -197,9 +197,21 @@ def _drawn_shrinkage(found: TailShrinkage, rng: np.random.Generator) -> NDArray[
 
     What hidden cells say of it is told by their likelihood, which is what the posterior says more
     than its prior. It counts for less here than for single cells, since it also has the error of
-    the fit that the cells were hidden from, which a whole column shares.
+    the fit that the cells were hidden from, which a whole column shares. The prior of each side is
+    as wide as its columns differ from 1 by more than that error.
     """
     precision = _COUNTS * np.maximum(found.sd**-2 - _WIDE_PRIOR**-2, 0.0)
     told = _COUNTS * found.mean * found.sd**-2
-    total = precision + _PRIOR**-2
+    halves = zip(np.split(precision, 2), np.split(told, 2), strict=True)
+    total = precision + np.concatenate([_prior_precision(*half) for half in halves])
     return told / total + rng.standard_normal(len(told)) / np.sqrt(total)
+
+
+def _prior_precision(precision: NDArray, told: NDArray) -> NDArray[np.float64]:
+    """Return 1 / t^2 for columns with estimates e_j ~ N(x_j, 1 / p_j), x_j ~ N(0, t^2).
+
+    By moments: the mean of e_j^2 - 1 / p_j, weighted by p_j^2 as (p_j e_j)^2 - p_j.
+    """
+    weight = float((precision**2).sum())
+    excess = float((told**2 - precision).sum()) / weight if weight > 0 else 0.0
+    return np.full(len(told), 1 / np.clip(excess, _NARROW_PRIOR**2, _WIDE_PRIOR**2))
