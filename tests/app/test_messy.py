@@ -81,6 +81,7 @@ def test_a_column_of_names_is_corrected_by_hand(tab, address, tmp_path):
 def test_a_known_export_is_said_to_be_one(tab, address, tmp_path):
     dropped(tab, address, messy.olink(tmp_path))
     assert count(tab, "below a limit") == 0
+    assert "No cell is clipped" in tab.inner_text("#cells")
     tab.click("summary:has-text('Read it otherwise')")
     tab.select_option("#format", "olink")
     tab.click("text=Read again")

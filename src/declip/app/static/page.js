@@ -213,7 +213,10 @@ function looked(answer) {
   show("cells", understood);
   if (understood) {
     tiles("counts", [["rows", s.rows], ["columns", s.columns], ["exact", s.exact], ["above a limit", s.above], ["below a limit", s.below], ["missing", s.missing]]);
-    drawMap(s.map);
+    const some = s.open + s.missing > 0;
+    for (const id of ["map", "map-keys"]) show(id, some);
+    show("nothing", !some);
+    if (some) drawMap(s.map);
   }
   show("proposal-box", !!s.proposal);
   if (s.proposal) { $("proposal").textContent = s.proposal.words; show("take", s.proposal.ceiling !== null || s.proposal.floor !== null); }
