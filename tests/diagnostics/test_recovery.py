@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from tests.diagnostics import dense
+from tests.helpers import low_rank
 
 from declip import ExactCMC, recovery_certificate
 
@@ -10,7 +11,7 @@ from declip import ExactCMC, recovery_certificate
 def clipped(seed, observed, quantile):
     """Return a matrix of rank 1, what is seen of it, and the ceiling."""
     rng = np.random.default_rng(seed)
-    M = dense.low_rank(rng, 16, 18, 1)
+    M = low_rank(rng, (16, 18), 1)
     C = float(np.quantile(M, quantile))
     return M, np.where(rng.random(M.shape) < observed, np.minimum(M, C), np.nan), C
 

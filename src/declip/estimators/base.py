@@ -551,6 +551,12 @@ class CompletionEstimator(
             state = state | {"fit_params_": changed}
         return state
 
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Take a state over, and the parameters of the fit that stand among the others."""
+        super().__setstate__(state)
+        if isinstance(changed := state.get("fit_params_"), dict):
+            self.fit_params_ = self._parameters_of_fit()["fit_params_"] | changed
+
     def __sklearn_tags__(self) -> Any:
         """Say that tables may be sparse and have missing cells, and that float32 is kept."""
         tags = super().__sklearn_tags__()
