@@ -208,16 +208,76 @@ def test_every_option_reaches_the_call_that_it_is_for(kind):
     assert {names.get(f.name, f.name) for f in fields(kind)} <= taken.keys()
 
 
+def asked(words, at):
+    """Return what a shell is told after a line of words."""
+    command = Path(sys.executable).with_name("declip")
+    line = {"_DECLIP_COMPLETE": "1", "COMP_WORDS": words, "COMP_CWORD": str(at)}
+    done = subprocess.run([command], env=os.environ | line, capture_output=True, text=True)
+    return done.stdout.split()
+
+
 def test_the_command_is_installed_and_completes(tmp_path):
     command = Path(sys.executable).with_name("declip")
     out = subprocess.run([command, "version"], capture_output=True, text=True, cwd=tmp_path)
     assert out.returncode == 0
-    # What a shell asks for after "declip re<Tab>".
-    asked = {"_DECLIP_COMPLETE": "complete_bash", "COMP_WORDS": "declip re", "COMP_CWORD": "1"}
-    shown = subprocess.run(
-        [command], env=os.environ | asked, capture_output=True, text=True, cwd=tmp_path
-    )
-    assert shown.stdout.split() == ["restore"]
+    assert asked("declip re", 1) == ["restore"]
+    assert asked("declip restore t.csv --qu", 3) == ["--qualifier", "--quiet"]
+    assert asked("declip restore t.csv --effort ", 4) == ["quick", "normal", "thorough"]
+
+
+@pytest.mark.parametrize("line", ["--help", "restore --help", "completion"])
+def test_help_and_completion_load_nothing_that_takes_long(line):
+    code = f"import sys; from declip.cli import main; main({line.split()!r}); print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    loaded = {name.partition(".")[0] for name in done.stdout.splitlines()[-1].split()}
+    assert not loaded & {"numpy", "polars", "scipy", "sklearn", "rich", "pydantic", "pandas"}
+
+
+def test_help_has_groups_choices_and_examples(capsys):
+    _, out, _ = run(capsys, "restore", "--help")
+    for part in ("Limits that the file", "Which column is what", "{quick,normal,thorough}"):
+        assert part in out
+    assert "examples:\n  declip restore assay.csv" in out
+
+
+def test_choices_of_the_command_are_those_of_the_library():
+    from typing import get_args, get_type_hints
+
+    from declip.io.presets import PRESETS
+    from declip.restoration.candidates import METHODS
+    from declip.restoration.settings import EFFORTS, ROUNDINGS
+
+    hints = get_type_hints(Restoring)
+    assert get_args(hints["method"]) == ("auto", *METHODS)
+    assert get_args(hints["effort"]) == tuple(EFFORTS)
+    assert get_args(hints["rounding"]) == ROUNDINGS
+    assert get_args(get_args(get_type_hints(Reading)["format"])[0]) == tuple(PRESETS)
+
+
+@pytest.mark.parametrize(
+    ("options", "arguments"),
+    [
+        (["--log", "x,y"], {"log": ["x", "y"]}),
+        (["--log"], {"log": True}),
+        (["--between", "0,9"], {"between": (0.0, 9.0)}),
+        (["--between", "-1"], {"between": (-1.0, None)}),
+        (["--seed", "7", "--coverage", "0.8"], {"random_state": 7, "coverage": 0.8}),
+        (["--guess"], {"fill": "all"}),
+    ],
+)
+def test_options_reach_the_library_as_its_arguments(
+    tmp_path, capsys, monkeypatch, options, arguments
+):
+    given = {}
+
+    def restore(X, **said):
+        given.update(said)
+        raise ValueError("enough")
+
+    monkeypatch.setattr(declip, "restore", restore, raising=False)
+    (tmp_path / "t.csv").write_text("id,x,y\na,1,2\nb,3,>4\nc,2,1\n")
+    run(capsys, "restore", *options, tmp_path / "t.csv")
+    assert {name: given[name] for name in arguments} == arguments
 
 
 def test_a_pipe_that_closes_is_no_traceback(tmp_path):

@@ -14,7 +14,7 @@ from declip.cli.parser import Commands
 from declip.cli.screen import Screen
 from declip.cli.summary import Summarising
 from declip.cli.summary import run as run_summary
-from declip.options import Reading, Restoring, option
+from declip.options import Reading, Restoring, in_own_words, option
 
 if TYPE_CHECKING:
     from declip.io import TableFile
@@ -61,9 +61,9 @@ def restore(
             _write(result, table, temporary, outputs)
     listed = "\n".join(f"{name:<8}{path}" for name, path in wanted.items())
     screen.result(
-        f"{str(result).rstrip()}\n\n{listed}",
+        f"{in_own_words(str(result).rstrip())}\n\n{listed}",
         {**_facts(result, table), "outputs": wanted},
-        result.warnings,
+        [in_own_words(warning) for warning in result.warnings],
     )
 
 
