@@ -294,7 +294,7 @@ def _csr(arrays):
 def _of_parquet(name, path, table):
     names, found = oracle.parquet(path)
     text = [["" if x is None else str(x) for x in record] for record in found]
-    return _of_records([names, *text], table.format)
+    return _of_records([names, *text], table)
 
 
 _EXPECTED = {

@@ -157,7 +157,17 @@ class Restoring:
     )
     guess: bool = _method("Also guess what the data do not determine.", False, "--guess")
     method: Literal[
-        "auto", "bayes", "normal", "column", "tobit", "tobit+bias", "hinge", "hinge+bias", "trace"
+        "auto",
+        "bayes",
+        "bayes+rows",
+        "normal",
+        "classes",
+        "column",
+        "tobit",
+        "tobit+bias",
+        "hinge",
+        "hinge+bias",
+        "trace",
     ] = _method("auto weighs several by the table itself.", "auto")
     rank: int | None = _method("Number of factors.")
     alpha: float | None = _method("Strength of the penalty.")
