@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -171,6 +172,18 @@ class LowRank:
             step *= step.dtype.type(t)
             step += origin
         return replace(self, A=A, B=B)
+
+    def moved(self, places: Sequence[NDArray], shape: tuple[int, int]) -> LowRank:
+        """Return a matrix of another shape with these rows and columns at ``places``, else 0.
+
+        A place of -1 leaves one out.
+        """
+        sides = []
+        for F, at, size in zip((self.A, self.B), places, shape, strict=True):
+            grown = np.zeros((size, F.shape[1]), F.dtype)
+            grown[at[at >= 0]] = F[at >= 0]
+            sides.append(grown)
+        return replace(self, A=sides[0], B=sides[1])
 
     def in_units(self, scale: NDArray, shift: NDArray) -> LowRank:
         """Return the matrix with its column j times ``scale[j]`` plus ``shift[j]``.

@@ -101,6 +101,28 @@ def test_a_warm_start_goes_on_in_the_units_of_the_new_fit():
     assert_allclose(again.objective_, cold.objective_, rtol=0.1)
 
 
+def _ratings(n_users, n_items):
+    """Return ratings of the first users and items of one table of rank 3, as a long frame."""
+    rng = np.random.default_rng(3)
+    P, Q = rng.standard_normal((300, 3)), rng.standard_normal((80, 3))
+    values = P @ Q.T + 0.3 * rng.standard_normal((300, 80))
+    seen = rng.random(values.shape) < 0.2
+    rows, cols = np.nonzero(seen[:n_users, :n_items])
+    ids = {"row": [f"u{i}" for i in rows], "column": [f"i{j}" for j in cols]}
+    return Intervals.from_long(pd.DataFrame({**ids, "value": values[rows, cols]}))
+
+
+def test_a_warm_start_after_rows_and_columns_were_added_begins_at_the_old_factors():
+    params = {"n_components": 3, "alpha": 1.0, "tol": 1e-6, "random_state": 0}
+    before, now = _ratings(280, 70), _ratings(300, 80)
+    cold = FroCMC(**params).fit(now)
+    warm = FroCMC(**params, warm_start=True).fit(before).fit(now)
+    assert warm.n_iter_ < 0.7 * cold.n_iter_
+    assert_allclose(warm.objective_, cold.objective_, rtol=1e-3)
+    few = FroCMC(**params, warm_start=True).fit(before).set_params(max_iter=3).fit(now)
+    assert few.objective_ < 1.02 * cold.objective_
+
+
 LONG = pd.DataFrame(
     {
         "site": np.repeat([f"s{i}" for i in range(12)], 6),

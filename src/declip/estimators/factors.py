@@ -121,16 +121,20 @@ class LowRankEstimator(CompletionEstimator[Solution, LowRank]):
             self._held = self.row_factors_, self.components_, model
         return model
 
-    def _factors_in(self, scaling: Scaling | None) -> LowRank:
+    def _factors_in(
+        self, scaling: Scaling | None, places: NDArray[np.intp] | slice = slice(None)
+    ) -> LowRank:
         """Return the fitted matrix in other units, to start from: up to what they are shifted by.
 
         Of the factors that is exact; the columns of a table that changed little keep their place.
+        Those of the other units are found at ``places``.
         """
         model, old = self._factors(), self.scaling_
         if old is scaling:
             return model
         ones = np.ones(model.shape[1])
-        before, after = (ones if one is None else one.units.scale for one in (old, scaling))
+        before = ones if old is None else old.units.scale
+        after = ones if scaling is None else scaling.units.scale[places]
         return replace(model, B=model.B * (before / after)[:, None].astype(model.dtype))
 
     def _in_units(self, model: LowRank) -> LowRank:

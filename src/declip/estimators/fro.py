@@ -28,6 +28,7 @@ from declip.solvers import (
     TableProblem,
     minimise,
     restart_dead_factors,
+    solve_rows,
     start_loss,
     start_model,
 )
@@ -36,6 +37,7 @@ from declip.validation import (
     check_no_limits,
     check_some_exact,
     named_columns,
+    places_of,
     rank_to_fit,
 )
 
@@ -102,7 +104,8 @@ class FroCMC(LowRankEstimator):
     n_jobs : int or None, default=None
         Threads; None is 1, -1 all. The result does not depend on it.
     warm_start : bool, default=False
-        Whether to start from the last fit, if it had the same shape and rank.
+        Whether to start from the last fit, if it had the same rank. Rows and columns may have been
+        added since: they are told by their labels, or without labels stand at the end.
     half_precision : bool, default=False
         Whether the first sweeps over a table of float32, while they gain much, read the factors of
         the other side in half precision: faster on large tables. The sweeps that settle the fit
@@ -332,12 +335,35 @@ class FroCMC(LowRankEstimator):
         """Return the start and the loss to begin with."""
         rank, rng = settled["n_components_"], self._rng()
         if self.warm_start and hasattr(self, "row_factors_"):
-            model = self._factors_in(settled["scaling_"])
-            if (model.shape, model.rank, model.bias) == (intervals.shape, rank, self.bias):
-                start = restart_dead_factors(model.astype(intervals.dtype), intervals, rng)
-                return start, start_loss(intervals, self.clipped, self.scale_)
+            model, loss = self._last_fit(intervals, settled)
+            if model is not None and (model.rank, model.bias) == (rank, self.bias):
+                return restart_dead_factors(model, intervals, rng), loss
         start = start_model(intervals, rank, self.bias, self.init, rng)
         return start, start_loss(intervals, self.clipped)
+
+    def _last_fit(
+        self, intervals: Intervals, settled: dict[str, Any]
+    ) -> tuple[LowRank | None, Loss]:
+        """Return the last fit, and its loss, for a table that may have grown since.
+
+        Rows and columns are found by their labels, or without labels in their order; those that
+        are new begin at what the others say of them.
+        """
+        old, loss = self._factors(), start_loss(intervals, self.clipped, self.scale_)
+        labels = (
+            (self.row_labels_, intervals.row_labels),
+            (self.column_labels_, intervals.col_labels),
+        )
+        sizes = zip(old.shape, intervals.shape, strict=True)
+        rows, cols = (places_of(*pair, *size) for pair, size in zip(labels, sizes, strict=True))
+        if rows is None or cols is None:
+            return None, loss
+        model = self._factors_in(settled["scaling_"], cols).moved((rows, cols), intervals.shape)
+        model = model.astype(intervals.dtype)
+        if old.shape != intervals.shape:
+            penalty, threads = self._penalty(settled["alpha_"]), effective_n_jobs(self.n_jobs)
+            model = solve_rows(intervals.by_row, model, penalty, loss, threads)
+        return model, loss
 
     def _check_shape(self, shape: tuple[int, int]) -> None:
         rank = self._rank(shape) + self.bias

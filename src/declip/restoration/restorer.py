@@ -175,14 +175,19 @@ class Restorer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         Parameters
         ----------
         rows : array-like of int, or a table
-            Rows of cells of the fitted table; or, if ``cols`` is None, new rows, all of whose cells
-            are predicted.
+            Rows of cells of the fitted table; or, if ``cols`` is None, new rows (not sparse), all
+            of whose cells are predicted.
         cols : array-like of int, optional
             Columns of the cells, as many as ``rows``.
         """
         check_is_fitted(self)
         if cols is not None:
             return self.restoration_.predict(rows, cols)
+        if sparse.issparse(rows):
+            raise TypeError(
+                "predict estimates every cell, so it takes no sparse table: ask for single cells "
+                "with predict(rows, cols), or use transform."
+            )
         found = self.fold_in(rows)
         at = np.indices(found.intervals.shape).reshape(2, -1)
         return found.predict(*at).reshape(found.intervals.shape)

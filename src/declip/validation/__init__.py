@@ -9,6 +9,7 @@ from declip.validation.cells import (
     check_triplets,
     check_truth,
     label_positions,
+    places_of,
     refuse_repeated,
 )
 from declip.validation.columns import check_columns, check_same_columns, named_columns
@@ -71,6 +72,7 @@ __all__ = [
     "limits_of_all_cells",
     "name_some",
     "named_columns",
+    "places_of",
     "rank_to_fit",
     "read_long",
     "refuse_repeated",

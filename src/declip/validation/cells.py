@@ -122,6 +122,19 @@ def check_cells(rows: Any, cols: Any, shape: Shape) -> tuple[NDArray[np.int32], 
     return rows.astype(np.int32, copy=False), cols.astype(np.int32, copy=False)
 
 
+def places_of(
+    known: NDArray[Any] | None, asked: NDArray[Any] | None, n_known: int, n_asked: int
+) -> NDArray[np.intp] | None:
+    """Return where the rows or columns of a table are in one that has grown: -1 if nowhere.
+
+    By their labels, or if one has none by their order; None if there are then too few.
+    """
+    if known is None or asked is None:
+        return np.arange(n_known) if n_known <= n_asked else None
+    position = {label: i for i, label in enumerate(asked.tolist())}
+    return np.array([position.get(label, -1) for label in known.tolist()], np.intp)
+
+
 def label_positions(given: Any, labels: NDArray[Any] | None, axis: str) -> NDArray[np.int32]:
     """Return where rows or columns with these labels are in a table that has ``labels``."""
     if labels is None:
