@@ -21,6 +21,10 @@ from scipy.special import ndtr
 from sklearn.datasets import load_digits
 
 import declip
+from declip import Intervals
+from declip.restoration.missing import WhyMissing
+from declip.restoration.settings import Settings
+from declip.restoration.tasks import Scaled
 
 TREATMENTS = {
     "steep": (0.3, 0.1, 0.0),
@@ -68,36 +72,63 @@ def judged(truth: np.ndarray, table: np.ndarray, mode: str) -> dict[str, Any]:
     spread = np.broadcast_to(truth.std(axis=0), truth.shape)
     gap = ((r.table - truth) / spread)[cells]
     means = (np.where(cells, r.table, truth).mean(axis=0) - truth.mean(axis=0)) / truth.std(axis=0)
-    took = [w.split('"')[3] for w in r.warnings if w.startswith('missing="auto" took')]
     return {
         "error": float(np.sqrt(np.mean(gap**2))),
         "bias": float(np.mean(abs(means))),
         "covered": float(np.mean(((r.lower <= truth) & (truth <= r.upper))[cells])),
         "cells": int(cells.sum()),
-        "took": took[0] if took else mode,
     }
 
 
-def run(name: str, treatment: str) -> dict[str, Any]:
+def left_of(name: str, treatment: str) -> tuple[np.ndarray, np.ndarray]:
+    """Return some rows of a table, and what the treatment leaves of them."""
     truth = np.asarray(tables()[name](), float)
     truth = truth[:: -(-len(truth) // SETTINGS["rows"])]
-    truth = truth[:, truth.std(axis=0) > 0]
-    left = removed(truth, treatment, SETTINGS["seed"])
-    return {"modes": {mode: judged(*left, mode) for mode in MODES[treatment]}}
+    return removed(truth[:, truth.std(axis=0) > 0], treatment, SETTINGS["seed"])
+
+
+def taken(table: np.ndarray) -> str:
+    """Return the word that ``missing="auto"`` takes."""
+    cells, settings = Intervals.from_table(table), Settings(missing="auto")
+    return next(iter(WhyMissing.of(cells, Scaled.of(cells, settings), settings).words))
+
+
+def run(runs: Runs, name: str, treatment: str, mode: str) -> dict[str, Any]:
+    """Fill a table; what "auto" does is what the word does that it takes."""
+    key = f"{name} / {treatment} / {mode}"
+    truth, table = left_of(name, treatment)
+    if mode == "auto":
+        found = runs.resume(key, SETTINGS, lambda: {"took": taken(table)})
+        if found["took"] not in MODES[treatment]:
+            run(runs, name, treatment, found["took"])
+        return found
+    return runs.resume(key, SETTINGS, lambda: judged(truth, table, mode))
+
+
+def by_case(found: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    """Return the runs of each table and treatment, by mode; "auto" as the word that it took."""
+    cases: dict[str, dict[str, Any]] = {}
+    for key, answer in sorted(found.items()):
+        case, mode = key.rsplit(" / ", 1)
+        cases.setdefault(case, {})[mode] = answer
+    for modes in cases.values():
+        if "auto" in modes:
+            took = modes["auto"]["took"]
+            modes["auto"] = {**modes[took], "took": took}
+    return cases
 
 
 def page(found: dict[str, dict[str, Any]]) -> str:
     rows, ratios = [], {"error": [], "bias": [], "covered": [], "auto": []}
-    for key, entry in sorted(found.items()):
+    for key, modes in by_case(found).items():
         name, treatment = key.split(" / ")
-        modes = entry["modes"]
-        other = modes.get("low", modes.get("auto"))
-        base = modes["random"]
-        if "low" in modes:
+        other, base = modes.get("low", modes.get("auto")), modes["random"]
+        if treatment != "by chance":
             ratios["error"].append(other["error"] / base["error"])
             ratios["bias"].append(other["bias"] / base["bias"])
             ratios["covered"].append(other["covered"])
         else:
+            other = modes["auto"]
             ratios["auto"].append(other["error"] / base["error"])
         numbers = [f"{base['error']:.2f}", f"{other['error']:.2f}"]
         numbers += [f"{base['bias']:.3f}", f"{other['bias']:.3f}"]
@@ -133,13 +164,16 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--page", action="store_true", help="only write the page anew")
     runs = Runs(RESULTS / "missing_low.jsonl")
-    cases = [(name, treatment) for treatment in TREATMENTS for name in tables()]
+    cases = [
+        (name, treatment, mode)
+        for treatment in MODES
+        for name in tables()
+        for mode in MODES[treatment]
+    ]
     if not parser.parse_args().page:
         with progress() as bar:
-            for name, treatment in bar.track(cases, description="tables"):
-                runs.resume(
-                    f"{name} / {treatment}", SETTINGS, lambda n=name, t=treatment: run(n, t)
-                )
+            for case in bar.track(cases, description="tables"):
+                run(runs, *case)
     write_text(RESULTS / "missing_low.md", page(runs.read()))
 
 

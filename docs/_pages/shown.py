@@ -54,6 +54,13 @@ def _block(text: str) -> str:
     return f"\n```text\n{text.rstrip()}\n```\n"
 
 
+def kept_result(name: str) -> str:
+    """Return the words of a page of results, with its table if that is short."""
+    text = (ROOT / "experiments/results" / f"{name}.md").read_text()
+    words, line, table = text.partition("\n| ")
+    return f"\n{words.rstrip()}\n" if len(table) > 2000 else f"\n{words}{line}{table.rstrip()}\n"
+
+
 MAKERS: dict[str, Callable[[], str]] = {
     **{name: (lambda name=name: facts.facts()[name]) for name in facts.NAMES},
     "ratings": lambda: f"\n{facts.ratings()}",
@@ -61,6 +68,8 @@ MAKERS: dict[str, Callable[[], str]] = {
     "inference": lambda: f"\n{(RESULTS / 'inference.md').read_text()}",
     "printed_restoration": printed_restoration,
     "printed_check": printed_check,
+    "missing_low": lambda: kept_result("missing_low"),
+    "missing_conditions": lambda: kept_result("missing_conditions"),
 }
 
 

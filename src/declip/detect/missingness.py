@@ -71,7 +71,8 @@ class MissingTrend:
             ax.spines[["top", "right"]].set_visible(False)
         left, right = figure.axes
         edges = np.nanquantile(self.row_level, np.linspace(0, 1, 6))
-        left.stairs(100 * self.fifths, edges, color="#D55E00", lw=2, label="fifths of the rows")
+        steps = left.stairs(100 * self.fifths, edges, baseline=None, color="#D55E00", lw=2)
+        steps.set_label("fifths of the rows")
         left.legend(frameon=False, fontsize=9)
         left.set_ylabel("missing, %")
         left.set_title("Rows", loc="left", fontsize=11)
