@@ -102,3 +102,15 @@ def test_the_outermost_cells_of_columns():
     assert_allclose(ends, [[-5, 95], [95, -5]])
     shared = outermost(Intervals.from_table(table), shared=True)
     assert_allclose(shared[:, 0], shared[:, 1])
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_draws_have_the_moments_of_the_distribution(name):
+    mixture = CASES[name]
+    drawn = mixture.take(np.zeros(20_000, int)).sample(np.random.default_rng(0))
+    distance = drawn - mixture.limit
+    mean, square = (float(part[0]) for part in mixture.moments())
+    sd = np.sqrt(square - mean**2)
+    assert distance.min() >= 0
+    assert distance.mean() == pytest.approx(mean, abs=4 * sd / np.sqrt(20_000))
+    assert distance.std() == pytest.approx(sd, rel=0.05)

@@ -358,9 +358,9 @@ def check_criteria(asked: Questions, known: NDArray, cols: NDArray, names: Seque
     """Refuse criteria that lie so far from a column that they are in other units."""
     if asked.criteria is None:
         return
-    size = np.nanmax(np.where(np.isfinite(known), abs(known), np.nan), axis=0)
+    size = np.where(np.isfinite(known), abs(known), 0.0).max(axis=0)
     largest = np.zeros(len(names))
-    np.fmax.at(largest, cols, size)
+    np.maximum.at(largest, cols, size)
     criterion = abs(asked.criteria)
     far = (criterion > _FAR * largest) & (largest > 0)
     if far.any():
