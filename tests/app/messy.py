@@ -42,10 +42,11 @@ def herons(folder):
 def proteins(folder):
     """A matrix of intensities with columns of annotation, decimal commas and semicolons."""
     values = 20 + np.log(_samples(40, 5, 2))
-    lines = ["Protein.Ids;Genes;Intensity A1;Intensity A2;Intensity B1;Intensity B2;Intensity C1"]
+    runs = ("A1", "A2", "B1", "B2", "C1")
+    lines = ["Protein.Ids;Genes;Peptides;" + ";".join(f"Intensity {run}" for run in runs)]
     for i, row in enumerate(values):
         cells = ["<19,5" if x < 19.5 else f"{x:.2f}".replace(".", ",") for x in row]
-        lines.append(f"P{i:05d};GENE{i};{';'.join(cells)}")
+        lines.append(f"P{i:05d};GENE{i};{2 + i % 7};{';'.join(cells)}")
     return _written(folder, "proteins.csv", lines)
 
 
