@@ -34,7 +34,7 @@ def linnerud() -> NDArray:
 
 
 def digits() -> NDArray:
-    pixels = datasets.load_digits().data
+    pixels = datasets.load_digits().data[:300]
     return pixels[:, np.ptp(pixels, axis=0) > 0]
 
 
@@ -44,9 +44,9 @@ TABLES: dict[str, Callable[[], NDArray]] = {
     "breast cancer": lambda: datasets.load_breast_cancer().data,
     "diabetes": lambda: datasets.load_diabetes(scaled=False).data,
     "linnerud": linnerud,
-    "digits": digits,
     "state crime": lambda: statecrime.load_pandas().data.to_numpy(float),
     "US economy": lambda: macrodata.load_pandas().data.to_numpy(float)[:, 2:],
+    "digits": digits,
 }
 METHODS: dict[str, Callable[[int], Any]] = {
     "FroCMC": lambda seed: FroCMC(random_state=seed),
