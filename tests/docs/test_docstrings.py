@@ -12,7 +12,16 @@ NAMES = [name for names in api.by_module().values() for name in names]
 NOT_ASKED = {"SA01", "ES01"}
 ONLY_GIVEN = {
     *("BlockTable", "ModelFileError"),
-    *("Restoration", "ReclipResult", "Recovery", "Diagnosis", "TableFile", "Pooled", "Intervals"),
+    *(
+        "Restoration",
+        "ReclipResult",
+        "SoftReclipResult",
+        "Recovery",
+        "Diagnosis",
+        "TableFile",
+        "Pooled",
+        "Intervals",
+    ),
     *("PooledFit", "Summary"),
     *("Assay", "BlockTable", "ClippedLowRank", "Ratings", "ModelFileError", "TableFileError"),
     *("Problem", "ReadingPlan", "Remedy"),

@@ -40,6 +40,17 @@ class SoftReclipResult:
         What is restored if missing cells are taken as missing at random.
     column_spread : ndarray of shape (n_cols,)
         Standard deviation of the exact cells of each column, in which errors are counted.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from declip import SoftReclipResult
+    >>> cells = np.zeros(2, np.int32), np.arange(2, dtype=np.int32)
+    >>> truth, one = np.array([1.0, 2.0]), np.ones(2)
+    >>> found = SoftReclipResult(*cells, truth, value=truth + 0.1, spread=one,
+    ...                          at_random=truth + 1.0, column_spread=one)
+    >>> round(found.error, 3), round(found.error_at_random, 3)
+    (0.1, 1.0)
     """
 
     rows: NDArray[np.int32]

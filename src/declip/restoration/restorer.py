@@ -37,13 +37,36 @@ class Restorer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     ceiling, floor : None, scalar, array-like or mapping, default=None
         Limits, as in `declip.restore`. A mapping from column name to limit may name columns that a
         step before this one left out.
-    method, n_components, alpha, scale, log, between, rounding, tol, coverage, effort, time_limit
-        As in `declip.restore`.
+    method : str, default="auto"
+        This and all that follows as in `declip.restore`.
+    n_components : int or None, default=None
+        Number of factors; None chooses.
+    alpha : float or None, default=None
+        Strength of the penalty in standard units; None chooses.
+    scale : {"auto", "columns", "rows", "table", "none"}, default="auto"
+        What is brought to standard units.
+    log : bool, or labels or numbers of columns, default=False
+        Columns to be restored in logarithms.
+    between : pair of None, number, array-like or mapping, default=None
+        Lowest and highest value that the truth can have.
+    missing : {"random", "low", "high", "auto"} or mapping, default="random"
+        Why cells are missing.
+    rounding : {"auto", "none"}, default="auto"
+        Whether values that lie on a grid are taken as rounded.
     fill : {"determined", "all"}, default="determined"
-        As in `declip.restore`; with "all" no missing cell stays empty, which most steps after this
-        one ask for.
-    random_state, n_jobs
-        As in `declip.restore`.
+        With "all" no missing cell stays empty, which most steps after this one ask for.
+    tol : float, default=0.0
+        A value within this distance of its limit counts as clipped.
+    coverage : float, default=0.9
+        Share of the truths that the bands are to hold.
+    effort : {"quick", "normal", "thorough"} or float, default="normal"
+        How much work is done.
+    time_limit : float or None, default=None
+        Seconds after which no more methods are tried.
+    random_state : int, default=0
+        Seed.
+    n_jobs : int or None, default=None
+        Threads; None is 1, -1 all.
 
     Attributes
     ----------
@@ -79,6 +102,7 @@ class Restorer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         scale: str = "auto",
         log: Any = False,
         between: tuple[Any, Any] | None = None,
+        missing: Any = "random",
         rounding: str = "auto",
         fill: str = "determined",
         tol: float = 0.0,
@@ -96,6 +120,7 @@ class Restorer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         self.scale = scale
         self.log = log
         self.between = between
+        self.missing = missing
         self.rounding = rounding
         self.fill = fill
         self.tol = tol
