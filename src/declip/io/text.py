@@ -186,6 +186,8 @@ def _titles(head: list[bytes], noted: dict[int, str], separator: str, usual: int
         if separator.encode() in line or usual < 3:
             fields = next(csv.reader([line.decode(errors="ignore")], delimiter=separator))
             return found if names_alone(fields) else {}
+        if b" " not in line.strip() and head[k : k + 1] != [b""]:
+            return {}  # a word just above the names may be a piece of them
         found[k] = "title"
     return {}
 
