@@ -13,12 +13,10 @@ from declip.restoration.predictive import CensoredMixture
 __all__ = ["HiddenCells", "TailShrinkage"]
 
 # Settled on the tables that the study of `restore` names as those it was tuned on.
-_TABLE_SPREAD, _COLUMN_SPREAD = 1.0, 0.35  # prior standard deviations of log c
+_TABLE_SPREAD, _COLUMN_SPREAD = 0.5, 0.5  # prior standard deviations of log c
 _BEYOND = 0.1  # by how much log c grows from what was hidden to what lies beyond the real limit
-_TREND = 1 / 3  # limits moved by 1 and by 1/4 of what the real ones hide, extrapolated to 0
 _LEAST = -0.15  # log c of values; bands may go further
 _GRID = np.linspace(-1.6, 2.4, 26)  # of log c
-_CORRELATION = 0.1  # of the errors of cells of a column
 _ENOUGH_CELLS = 20_000
 
 
@@ -36,31 +34,19 @@ class HiddenCells:
         Their truth, or a bound that it lies beyond, times the sign of the mixture.
     censored : ndarray of bool
         Whether only the bound is known.
-    cols : ndarray of int
-        Their columns.
     """
 
     group: NDArray[np.intp]
     mixture: CensoredMixture
     value: NDArray[np.float64]
     censored: NDArray[np.bool_]
-    cols: NDArray[np.int32]
 
     def some(self, most: int = _ENOUGH_CELLS) -> HiddenCells:
         """Return at most about so many of the cells, evenly spread."""
         part = slice(None, None, -(-len(self.group) // most) or 1)
-        arrays = (self.value[part], self.censored[part], self.cols[part])
-        return HiddenCells(self.group[part], self.mixture.take(part), *arrays)
-
-    @property
-    def alike(self) -> NDArray[np.float64]:
-        """Cells that count as one: n cells of a column say as much as n / alike independent ones.
-
-        They share the loadings of their column, and with them an error.
-        """
-        sides = 2 * self.cols.astype(np.intp) + (self.mixture.sign > 0)
-        exact = np.bincount(sides, ~self.censored)[sides] if len(sides) else np.zeros(0)
-        return 1 + _CORRELATION * np.maximum(exact - 1, 0)
+        return HiddenCells(
+            self.group[part], self.mixture.take(part), self.value[part], self.censored[part]
+        )
 
     def log_likelihood(self, log_shrinkage: NDArray | float) -> NDArray[np.float64]:
         """Return that of each cell under a shrinkage."""
@@ -95,12 +81,10 @@ class TailShrinkage:
     def for_values(self, mixture: CensoredMixture, group: NDArray) -> CensoredMixture:
         """Return distributions drawn in for their expected values.
 
-        Never less than what the nearest cells ask for, with the trend towards them; and, where
-        little is known of a cell, a little more, as what lies beyond the real limits has been
-        found to.
+        Never less than the nearest cells ask for; and, where little is known of a cell, a little
+        more, as what lies beyond the real limits has been found to.
         """
-        beyond = self.nearest + _TREND * (self.nearest - self.mean)
-        asked = np.maximum(self.mean + self.sd**2, beyond)[group]
+        asked = np.maximum(self.mean + self.sd**2, self.nearest)[group]
         mean, square = mixture.shrunk(asked).moments()
         # the variance of the distance is half of its mean square if it is exponential
         unknown = np.clip(2 * (1 - mean**2 / np.maximum(square, 1e-300)), 0.0, 1.0)
@@ -110,10 +94,7 @@ class TailShrinkage:
 def _by_side(hidden: HiddenCells, n_groups: int) -> tuple[NDArray[np.float64], ...]:
     """Return mean and standard deviation of log c for floors, then for ceilings."""
     some = hidden.some()
-    group, alike = some.group, some.alike
-    totals = [
-        np.bincount(group, some.log_likelihood(log_c) / alike, 2 * n_groups) for log_c in _GRID
-    ]
+    totals = [np.bincount(some.group, some.log_likelihood(log_c), 2 * n_groups) for log_c in _GRID]
     sides = [_posterior(np.array(totals)[:, part]) for part in _halves(n_groups)]
     return tuple(np.concatenate(part) for part in zip(*sides, strict=True))
 

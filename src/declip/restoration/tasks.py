@@ -188,7 +188,7 @@ class Task:
         ends = scaling.forward(lower, cells.cols), scaling.forward(upper, cells.cols)
         mixture = self.table.mixture(method, cells.rows, cells.cols, ends)
         value = mixture.sign * scaling.forward(self._known(), cells.cols)
-        hidden = HiddenCells(self.group, mixture, value, cells.censored, cells.cols)
+        hidden = HiddenCells(self.group, mixture, value, cells.censored)
         return Evidence(hidden, *components(method, self.held.rows, self.held.cols))
 
     def _known(self) -> NDArray:
