@@ -32,7 +32,7 @@ class Bounds:
         """Read a pair of bounds, each None, a number or one for each column, as limits are."""
         if between is None:
             return cls()
-        if np.ndim(between) == 0 or len(between) != 2:
+        if not hasattr(between, "__len__") or isinstance(between, str) or len(between) != 2:
             raise ValueError(
                 "between must be a pair, the lowest and the highest value that the truth can have, "
                 f"such as (0, None); got {between!r}."
