@@ -212,12 +212,13 @@ class Tobit(Loss):
         They lower (loss + penalty) / scale^2 + n_exact log(scale): scale^2 is the mean of the
         squared residuals of exact cells and the expected ones of censored cells, with twice the
         penalty added to the sum, which for a linear model is the maximum of the marginal
-        likelihood. It never passes the largest value or limit: where nearly all is censored,
-        the matrix and the scale would drive each other up.
+        likelihood. It never grows past the largest value or limit: where nearly all is
+        censored, the matrix and the scale would drive each other up.
         """
         best, now = self, fit.censored(self)
         exact = max(loss - now.loss, 0.0)
-        least, most = 1e-6 * fit.largest or np.finfo(np.float64).tiny, fit.largest or np.inf
+        least = 1e-6 * fit.largest or np.finfo(np.float64).tiny
+        most = max(fit.largest, self.scale) if fit.largest else np.inf  # not against its descent
         for _ in range(_EM_STEPS):
             last, squares = best, 2 * (exact + penalty) + now.squares
             best = Tobit(float(np.clip(np.sqrt(squares / fit.n_cells), least, most)))

@@ -37,7 +37,7 @@ class Recommender:
     ...     index=["ann", "bob", "cem", "dot"],
     ... )
     >>> ratings = Intervals.from_table(stars, ceiling=5)
-    >>> model = FroCMC(n_components=1, bias=True, random_state=0).fit(ratings)
+    >>> model = FroCMC(1, alpha=0.1, bias=True, scale="none", random_state=0).fit(ratings)
     >>> door = Recommender(model, ratings)
     >>> [item for item, _ in door.recommend("bob", n=1)]
     ['Brazil']

@@ -32,7 +32,7 @@ def report(tmp_path_factory):
 
 def test_the_report_shows_its_sections_and_pictures(tab, report):
     tab.goto(report.as_uri())
-    assert tab.locator("section").count() == 6
+    assert tab.locator("section").count() == 7
     shown = [figure for figure in tab.locator("figure svg").all() if figure.is_visible()]
     assert len(shown) == 2 + 2 * 12
     for figure in shown:

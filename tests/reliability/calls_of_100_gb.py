@@ -89,9 +89,9 @@ def refused_calls(folder):
     fro = declip.FroCMC(1, ceiling=CEILING, max_iter=2, random_state=0).fit(X)
     fitted = {
         "FroCMC": fro,
-        "TrCMC": blown_up(declip.TrCMC(ceiling=CEILING)),
+        "TrCMC": blown_up(declip.TrCMC(ceiling=CEILING, scale="none")),
         "ExactCMC": blown_up(declip.ExactCMC(ceiling=CEILING)),
-        "DTrCMC": blown_up(declip.DTrCMC(ceiling=CEILING)),
+        "DTrCMC": blown_up(declip.DTrCMC(ceiling=CEILING, scale="none")),
         "BayesCMC": bayes().fit(X),
     }
     tall = bayes(max_kept=1000, n_samples=1000, n_components=20).fit(small_table())

@@ -285,7 +285,7 @@ BAD_TABLES = {
     "repeated names": (
         pd.DataFrame([[1.0, 2.0]], columns=["a", "a"]),
         ValueError,
-        "(?s)unique column names.*'a' 2 times",
+        "Two columns are named 'a': rename one of them",
     ),
     "lazy": (pl.LazyFrame({"a": [1.0]}), TypeError, r"X is a lazy frame: call its collect\(\)"),
 }

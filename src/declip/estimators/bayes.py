@@ -23,7 +23,6 @@ from declip.solvers.gibbs import (
     JUDGED,
     R_HAT_LIMIT,
     Model,
-    PatternEvidence,
     Posterior,
     Run,
     Schedule,
@@ -419,16 +418,17 @@ class BayesCMC(CompletionEstimator[Run, Posterior]):
 
     def _with_missing(self, model: Model, table: Intervals, seed: int, threads: int) -> Model:
         """Return the model with why cells of each column are missing, "auto" settled."""
-        self._evidence: PatternEvidence | None = None
+        self.__dict__.pop("_evidence", None)  # of a fit that was broken off
         words = check_missing(self.missing, table.shape[1], table.col_labels)
         if {*words} == {"random"} or len(table) == table.shape[0] * table.shape[1]:
             return model
         check_missing_model(table.shape, model.noise, model.df)
         signs = [_SIGNS[word] for word in words]
         if "auto" in words:
-            self._evidence = weigh_patterns(table, model, signs, seed, threads)
-            warn_user(str(self._evidence))
-            signs = [_SIGNS[self._evidence.best] if sign is None else sign for sign in signs]
+            evidence = weigh_patterns(table, model, signs, seed, threads)
+            warn_user(str(evidence))
+            signs = [_SIGNS[evidence.best] if sign is None else sign for sign in signs]
+            self._evidence = evidence
         # of a column without an exact cell nothing is known
         known = np.bincount(table.by_row.exact_idx, minlength=len(signs)) > 0
         told = tuple(int(sign or 0) if k else 0 for sign, k in zip(signs, known, strict=True))
@@ -462,7 +462,7 @@ class BayesCMC(CompletionEstimator[Run, Posterior]):
             "n_components_": posterior.model.rank,
             "noise_": posterior.model.noise,
             "missing_": tuple(_WORDS[s] for s in signs),
-            "missing_evidence_": self._evidence,
+            "missing_evidence_": self.__dict__.pop("_evidence", None),
             "detection_": _curve_of(posterior),
             "row_noise_": rows,
             "noise_scale_": cols,

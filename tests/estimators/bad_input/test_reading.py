@@ -35,7 +35,7 @@ def test_a_model_that_is_not_fitted_says_so(estimator, ask):
         ([0, 1], [6, 0], ValueError, ["cols[0] is 6", "from 0 to 5"]),
         ([0, 1], [0], ValueError, ["equal lengths", "got 2 and 1", "reconstruct(rows=, cols=)"]),
         ([0.0], [0], TypeError, ["rows must hold integers, not float64", "astype(int)"]),
-        (["s1"], [0], TypeError, ["rows must hold integers", "number the labels"]),
+        (["s1"], [0], ValueError, ["have no labels", "['s1']", "give their positions"]),
         ([[0]], [0], ValueError, ["rows must be 1-D", "(1, 1)"]),
         (3, 0, ValueError, ["rows must be 1-D"]),
     ],
