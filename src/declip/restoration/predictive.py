@@ -200,16 +200,6 @@ class CensoredMixture:
         value = np.where(y > self.anchor, self.anchor + shrunk * (y - self.anchor), y)
         return np.clip(value, self.limit, self.far)
 
-    def sample(self, rng: np.random.Generator) -> NDArray[np.float64]:
-        """Draw a value of each cell (times ``sign``), each by a component of its own."""
-        at = rng.choice(len(self.weight), len(self), p=self.weight / self.weight.sum())
-        shrinkage = np.broadcast_to(self.log_shrinkage, self.centre.shape)
-        centre, spread, log_c = (
-            part[at, np.arange(len(self))][None] for part in (self.centre, self.spread, shrinkage)
-        )
-        one = replace(self, weight=np.ones(1), centre=centre, spread=spread, log_shrinkage=log_c)
-        return one.at_survival(np.log1p(-rng.random(len(self))))
-
     def in_blocks(
         self, answer: Callable[[CensoredMixture], NDArray], most: int = 1 << 21
     ) -> NDArray:
