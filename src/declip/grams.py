@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from declip import kernels
-from declip.intervals import Cells
+from declip.cells import Cells
 from declip.validation import check_memory
 
 __all__ = ["censored_cells", "exact_cells", "extreme_eigenvalues", "freedom", "leverage"]

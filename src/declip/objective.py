@@ -21,7 +21,8 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from declip import kernels
-from declip.intervals import Cells, Intervals
+from declip.cells import Cells
+from declip.intervals import Intervals
 from declip.losses import Hinge, Loss
 from declip.lowrank import LowRank
 from declip.penalties import Ridge, TraceNorm

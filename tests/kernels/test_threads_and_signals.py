@@ -80,7 +80,7 @@ LONG = """
 import os, signal, sys, threading, time
 import numpy as np
 from declip import Intervals, kernels
-from declip.intervals import Cells
+from declip.cells import Cells
 from declip.losses import Tobit
 
 n, m, k = 8_000, 1200, 60

@@ -23,6 +23,7 @@ FILES = [*(f"tests/validation/test_{name}.py" for name in VALIDATION), "tests/te
 OTHERS = "tests/estimators/bad_input"
 # The tests of the very module come first.
 TESTS = {
+    "cells": [FILES[-1], *FILES[:-1]],
     "intervals": [FILES[-1], *FILES[:-1]],
     **{f"validation.{n}": [f"tests/validation/test_{n}.py", *FILES] for n in VALIDATION},
     "validation.columns": ["tests/validation/test_tables.py", *FILES],

@@ -22,7 +22,7 @@ from threadpoolctl import threadpool_limits
 from declip import kernels
 from declip.blocks.running import fold
 from declip.blocks.table import Block
-from declip.intervals import Cells
+from declip.cells import Cells
 from declip.losses import CensoredSums, Hinge, Loss
 from declip.lowrank import LowRank
 from declip.penalties import Ridge

@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from declip.intervals import Cells, face_value
+from declip.cells import Cells
+from declip.intervals import face_value
 from declip.losses import CLIPPED_MODES
 
 __all__ = ["Summary"]

@@ -22,7 +22,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from declip.blocks.summary import Summary
-from declip.intervals import Cells, face_value
+from declip.cells import Cells
+from declip.intervals import face_value
 from declip.losses import CLIPPED_MODES
 from declip.persistence import whole_file
 

@@ -9,8 +9,9 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components
 
+from declip.cells import Cells
 from declip.grams import exact_cells
-from declip.intervals import Cells, Intervals
+from declip.intervals import Intervals
 
 __all__ = ["AxisCounts", "Coverage"]
 

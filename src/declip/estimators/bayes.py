@@ -10,14 +10,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 from joblib import effective_n_jobs
-from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import check_is_fitted
 
-from declip.estimators.base import SHARED_CONSTRAINTS, CompletionEstimator
+from declip.estimators.base import SHARED_CONSTRAINTS
+from declip.estimators.posterior import LARGEST_SEED, PosteriorEstimator
 from declip.intervals import Intervals
-from declip.lowrank import LowRank
 from declip.scaling import mostly_missing
 from declip.solvers.gibbs import (
     JUDGED,
@@ -26,7 +24,6 @@ from declip.solvers.gibbs import (
     Posterior,
     Run,
     Schedule,
-    credible_interval,
     sample_posterior,
     weigh_patterns,
 )
@@ -41,13 +38,12 @@ from declip.validation import (
 
 __all__ = ["BayesCMC"]
 
-_LARGEST_SEED = 2**31 - 1
 _SPECTRA = 20  # samples whose singular values are averaged
 _SIGNS = {"random": 0, "low": 1, "high": -1, "auto": None}
 _WORDS = {sign: word for word, sign in _SIGNS.items()}
 
 
-class BayesCMC(CompletionEstimator[Run, Posterior]):
+class BayesCMC(PosteriorEstimator):
     r"""Restore clipped and missing cells with error bars, by sampling a factor model.
 
     The true value of a cell is
@@ -235,169 +231,8 @@ class BayesCMC(CompletionEstimator[Run, Posterior]):
         self.checkpoint = checkpoint
         self.on_interrupt = on_interrupt
 
-    def predict(self, rows: Any, cols: ArrayLike | None = None, return_std: bool = False) -> Any:
-        """Return the posterior mean of the low-rank matrix, for single cells or a new table.
-
-        What is known of the very cell (its value, its limit) counts only through the factors; for
-        clipped cells of the fitted table see `fit_transform` and `predict_interval`.
-
-        Parameters
-        ----------
-        rows : array-like of int, or a table
-            Rows of the cells; or, if ``cols`` is None, a table (not sparse) whose rows are drawn as
-            in `transform`.
-        cols : array-like of int, optional
-            Columns of the cells, as many as ``rows``.
-        return_std : bool, default=False
-            Whether to return also the standard deviation of the cells' values, as `predictive`.
-
-        Returns
-        -------
-        ndarray, or (ndarray, ndarray)
-            Means, and standard deviations if asked for.
-        """
-        if not return_std:
-            return super().predict(rows, cols)
-        if cols is None:
-            raise ValueError(
-                "return_std is for single cells of the fitted table: predict(rows, cols, "
-                "return_std=True)."
-            )
-        return self.predictive(rows, cols)
-
-    def predictive(self, rows: ArrayLike, cols: ArrayLike) -> tuple[NDArray, NDArray]:
-        """Return the posterior mean and standard deviation of the values of cells, noise included.
-
-        As in `predict`, what is known of the very cell counts only through the factors.
-
-        Parameters
-        ----------
-        rows, cols : array-like of int
-            The cells, of the fitted table.
-
-        Returns
-        -------
-        mean, sd : ndarray
-            One of each for each cell.
-        """
-        return self._model().moments(*self._positions(rows, cols), effective_n_jobs(self.n_jobs))
-
-    def predictive_draws(
-        self, rows: ArrayLike, cols: ArrayLike, most: int = 32
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return mean and standard deviation of the values of cells, by each of some draws.
-
-        Parameters
-        ----------
-        rows, cols : array-like of int
-            The cells, of the fitted table.
-        most : int, default=32
-            Draws at most, evenly spread over those that were kept.
-
-        Returns
-        -------
-        mean, sd : ndarray of shape (n_draws, n_cells)
-            Of the normal distributions whose mixture is the prediction (of ``df`` degrees of
-            freedom where that was asked for).
-        """
-        return self._model().components(*self._positions(rows, cols), most)
-
-    def predict_interval(
-        self, rows: ArrayLike, cols: ArrayLike, coverage: float = 0.9
-    ) -> tuple[NDArray, NDArray]:
-        """Return intervals that hold the true values of cells with some probability.
-
-        Parameters
-        ----------
-        rows, cols : array-like of int
-            The cells, of the fitted table.
-        coverage : float, default=0.9
-            The probability.
-
-        Returns
-        -------
-        low, high : ndarray
-            Of a clipped cell from its limit to a quantile; of a missing cell, or one known to lie
-            in a range, between two quantiles with equal tails; of an exact cell its value twice.
-        """
-        if not 0 < coverage < 1:
-            raise ValueError(f"coverage must lie between 0 and 1; got {coverage!r}.")
-        posterior = self._model()
-        at = self._positions(rows, cols)
-        lower, upper = self.intervals_.bounds_at(*at)
-        return credible_interval(posterior, at, lower, upper, coverage)
-
-    def probability_above(self, rows: ArrayLike, cols: ArrayLike, threshold: ArrayLike) -> NDArray:
-        """Return the posterior probability that the values of cells lie above a threshold.
-
-        As in `predict`, what is known of the very cell counts only through the factors.
-
-        Parameters
-        ----------
-        rows, cols : array-like of int
-            The cells, of the fitted table.
-        threshold : float or array-like
-            One for all cells, or one for each. For ratings rounded to whole numbers, a half below
-            the rating that is asked about.
-        """
-        model, cut = self._model(), np.asarray(threshold, np.float64)
-        return model.above(*self._positions(rows, cols), cut, effective_n_jobs(self.n_jobs))
-
-    def sample(self, n: int = 5, random_state: Any = None) -> NDArray:
-        """Return complete tables drawn from the posterior (multiple imputation).
-
-        Exact cells hold their values; clipped and missing ones are drawn, noise included. Analyse
-        each table, and bring the results together with `declip.pool`.
-
-        Parameters
-        ----------
-        n : int, default=5
-            Number of tables.
-        random_state : int, RandomState instance or None, default=None
-            Seed of what is drawn.
-
-        Returns
-        -------
-        ndarray of shape (n, n_samples, n_features)
-        """
-        posterior = self._model()
-        check_memory((n, *posterior.shape), np.float64, "sample", "draw fewer tables at a time.")
-        seeds = check_random_state(random_state).randint(_LARGEST_SEED, size=n)
-        lower, upper = self.intervals_.to_bounds()
-        missing = np.isnan(lower)
-        lower, upper = np.where(missing, -np.inf, lower), np.where(missing, np.inf, upper)
-        rows, cols = (a.astype(np.int32) for a in np.nonzero(lower < upper))
-        low, high = lower[rows, cols], upper[rows, cols]
-        chosen = np.linspace(0, len(posterior.samples) - 1, n).round().astype(int)
-        tables = np.repeat(lower[None].astype(np.float64), n, axis=0)
-        for table, which, seed in zip(tables, chosen, seeds, strict=True):
-            table[rows, cols] = posterior.complete(which, rows, cols, low, high, int(seed))
-        return tables
-
-    def to_arviz(self) -> Any:
-        """Return the traced quantities of all chains as an ``InferenceData`` of ArviZ.
-
-        Its posterior holds "cells" (the low-rank matrix at clipped cells and at random places, up
-        to 50 of each), "column_means" and "noise_scales" of up to 50 columns, in the units of the
-        table, for every sweep after the burn-in. Needs ``pip install 'declip[stats]'``.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from declip import BayesCMC
-        >>> rng = np.random.default_rng(0)
-        >>> table = np.minimum(rng.normal(size=(40, 1)) + 0.5 * rng.normal(size=(40, 4)), 1)
-        >>> model = BayesCMC(1, ceiling=1, n_samples=50, burn_in=20, random_state=0).fit(table)
-        >>> model.to_arviz().posterior["column_means"].shape  # chain, draw, column
-        (2, 50, 4)
-        """
-        check_is_fitted(self)
-        from declip.estimators.arviz import inference_data
-
-        return inference_data(self.run_, self.intervals_)
-
     def _solve(self, table: Any, settled: dict[str, Any], **watched: Any) -> Run:
-        seed = check_random_state(self.random_state).randint(_LARGEST_SEED)
+        seed = check_random_state(self.random_state).randint(LARGEST_SEED)
         threads = effective_n_jobs(self.n_jobs)
         model = self._with_missing(self._chosen(table), table, seed, threads)
         n_kept = min(self.max_kept, self.chains * self.n_samples)
@@ -508,46 +343,6 @@ class BayesCMC(CompletionEstimator[Run, Posterior]):
 
     def _check_shape(self, shape: tuple[int, int]) -> None:
         rank_to_fit(self.n_components, shape)
-
-    def _model(self) -> Posterior:
-        check_is_fitted(self)
-        return self.posterior_
-
-    def _low_rank(self) -> LowRank:
-        return self._model().low_rank()
-
-    def _of_rows(self, intervals: Intervals) -> dict[str, Any]:
-        posterior = self._solve_new_rows(intervals)
-        del self.run_  # which is that of the fitted rows
-        rows = posterior.noise_scales()[0]
-        return {"posterior_": posterior, "intervals_": intervals, "row_noise_": rows}
-
-    def _solve_new_rows(self, intervals: Intervals) -> Posterior:
-        if not hasattr(self, "run_"):
-            raise TypeError("Rows are folded into the fitted BayesCMC, not into other rows of it.")
-        posterior, seed = self._model(), self.run_.chains[0].seed
-        samples = len(posterior.samples), intervals.shape[0], posterior.model.rank + 1
-        check_memory(samples, np.float32, "BayesCMC", "transform fewer rows at a time.")
-        return posterior.new_rows(intervals, seed, effective_n_jobs(self.n_jobs))
-
-    def _restored(self, intervals: Intervals, matrix: Posterior) -> NDArray:
-        restored = super()._restored(intervals, matrix)
-        if any(matrix.model.missing):
-            rows, cols = (
-                a.astype(np.int32) for a in np.nonzero(np.isnan(intervals.to_bounds()[0]))
-            )
-            ends = np.full(len(rows), -np.inf), np.full(len(rows), np.inf)
-            restored[rows, cols] = self._expected(matrix, (rows, cols), ends)
-        return restored.astype(intervals.dtype, copy=False)
-
-    def _expected(
-        self,
-        matrix: Posterior,
-        cells: tuple[NDArray, NDArray],
-        bounds: tuple[NDArray, NDArray],
-        x: NDArray | None = None,
-    ) -> NDArray:
-        return matrix.expected(*cells, *bounds, effective_n_jobs(self.n_jobs))
 
 
 def _curve_of(posterior: Posterior) -> dict[str, Any] | None:

@@ -10,7 +10,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from declip.intervals import Cells, Intervals
+from declip.cells import Cells
+from declip.intervals import Intervals
 from declip.io.cells import Parsed, parse_cells, parse_qualifiers
 from declip.io.errors import TableFileError, shown
 from declip.io.layouts import Listed

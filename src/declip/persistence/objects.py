@@ -15,9 +15,10 @@ __all__ = ["KINDS", "fields_of", "is_record", "record"]
 
 # By name, not by import: most of them live in layers above this one.
 _ROOMS = {
+    "declip.cells": ("Cells",),
     "declip.estimators": ("BayesCMC", "DTrCMC", "ExactCMC", "FroCMC", "TrCMC"),
     "declip.estimators.uncertainty": ("CellUncertainty",),
-    "declip.intervals": ("Cells", "Intervals"),
+    "declip.intervals": ("Intervals",),
     "declip.losses": ("Hinge", "Tobit"),
     "declip.lowrank": ("LowRank",),
     "declip.objective": ("Certificate",),

@@ -23,7 +23,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from declip import kernels
-from declip.intervals import Cells, Intervals, face_value
+from declip.cells import Cells
+from declip.intervals import Intervals, face_value
 from declip.losses import CensoredSums, Loss, Residuals
 from declip.lowrank import LowRank
 from declip.objective import total_loss

@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from declip import kernels
-from declip.intervals import Cells, Intervals
+from declip.cells import Cells
+from declip.intervals import Intervals
 from declip.kernels import CellDraws, DrawProblem
 from declip.losses import Tobit
 from declip.lowrank import LowRank

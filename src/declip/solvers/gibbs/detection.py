@@ -19,7 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import log_ndtr, ndtr, ndtri
 
-from declip.intervals import Cells, Intervals
+from declip.cells import Cells
+from declip.intervals import Intervals
 from declip.kernels import CellDraws
 
 __all__ = ["CurvePool", "Detection", "DetectionCurve", "MissingCells", "MissingDraws", "Predicted"]

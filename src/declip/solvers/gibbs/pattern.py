@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logsumexp
 
-from declip.intervals import Cells, Intervals
+from declip.cells import Cells
+from declip.intervals import Intervals
 from declip.solvers.gibbs.chain import Model
 from declip.solvers.gibbs.detection import Predicted
 from declip.solvers.gibbs.posterior import Posterior

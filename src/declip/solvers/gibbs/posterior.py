@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 from scipy import special
 
 from declip import kernels
-from declip.intervals import Cells, Intervals
+from declip.cells import Cells
+from declip.intervals import Intervals
 from declip.kernels import CellDraws
 from declip.lowrank import LowRank
 from declip.solvers.gibbs.chain import Chain, Model, Table, first_draws, row_problem

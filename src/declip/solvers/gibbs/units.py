@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from declip.intervals import Cells, Intervals, face_value
+from declip.cells import Cells
+from declip.intervals import Intervals, face_value
 from declip.truncated import moments
 
 __all__ = ["Units"]

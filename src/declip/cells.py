@@ -1,0 +1,147 @@
+"""The observed cells of a table, row by row, each as an interval.
+
+A cell is *exact* if its bounds are equal, else *censored*; what bounds may be is told in
+`declip.intervals`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+__all__ = ["Cells"]
+
+
+@dataclass(frozen=True, eq=False)
+class Cells:
+    """A table by rows: for each row its exact cells, then its censored ones, each sorted by column.
+
+    The exact cells of row i are ``exact_ptr[i]:exact_ptr[i + 1]`` and likewise for censored ones.
+    """
+
+    exact_ptr: NDArray[np.int64]
+    exact_idx: NDArray[np.int32]
+    value: NDArray
+    censored_ptr: NDArray[np.int64]
+    censored_idx: NDArray[np.int32]
+    lower: NDArray
+    upper: NDArray
+
+    def __post_init__(self) -> None:
+        for name in self.__dataclass_fields__:
+            getattr(self, name).flags.writeable = False
+
+    @classmethod
+    def from_sorted(
+        cls, n_rows: int, rows: NDArray, cols: NDArray, lower: NDArray, upper: NDArray
+    ) -> Cells:
+        """Build from cells in row-major order."""
+        is_censored = lower < upper
+        exact = ~is_censored if is_censored.any() else slice(None)
+        return cls(
+            exact_ptr=_pointers(rows[exact], n_rows),
+            exact_idx=cols[exact].copy(),
+            value=lower[exact].copy(),
+            censored_ptr=_pointers(rows[is_censored], n_rows),
+            censored_idx=cols[is_censored],
+            lower=lower[is_censored],
+            upper=upper[is_censored],
+        )
+
+    def _check_loaded(self) -> None:
+        """Refuse cells that were read from a file and are not sorted, or not in their row."""
+        for ptr, idx, *bounds in (
+            (self.exact_ptr, self.exact_idx, self.value),
+            (self.censored_ptr, self.censored_idx, self.lower, self.upper),
+        ):
+            types_fit = ptr.dtype == np.int64 and idx.dtype == np.int32
+            fits = len(ptr) == self.n_rows + 1 and ptr[0] == 0 and ptr[-1] == len(idx)
+            sizes_fit = all(b.shape == idx.shape and b.dtype.kind == "f" for b in bounds)
+            if not (types_fit and fits and sizes_fit and np.all(np.diff(ptr) >= 0)):
+                raise ValueError("the cells of a table do not fit together")
+        if np.isnan(self.value).any() or not np.all(self.lower < self.upper):
+            raise ValueError("the bounds of a table are not in order")
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows."""
+        return len(self.exact_ptr) - 1
+
+    def transpose(self, n_cols: int) -> Cells:
+        """Return the same cells by columns."""
+        ptr, idx, order = _transposed(self.exact_ptr, self.exact_idx, n_cols)
+        censored_ptr, censored_idx, censored_order = _transposed(
+            self.censored_ptr, self.censored_idx, n_cols
+        )
+        lower, upper = self.lower[censored_order], self.upper[censored_order]
+        return Cells(ptr, idx, self.value[order], censored_ptr, censored_idx, lower, upper)
+
+    def exact_rows(self) -> NDArray[np.int32]:
+        """Return the row of each exact cell."""
+        return _expand(self.exact_ptr)
+
+    def censored_rows(self) -> NDArray[np.int32]:
+        """Return the row of each censored cell."""
+        return _expand(self.censored_ptr)
+
+    def keep(self, exact: NDArray[np.bool_], censored: NDArray[np.bool_]) -> Cells:
+        """Return the cells marked in two masks, over the exact and over the censored cells."""
+        ptr, censored_ptr = (
+            _kept_pointers(self.exact_ptr, exact),
+            _kept_pointers(self.censored_ptr, censored),
+        )
+        return self._picked(exact, ptr, censored, censored_ptr)
+
+    def take(self, rows: NDArray) -> Cells:
+        """Return the cells of some rows, in that order."""
+        return self._picked(*_ranges(self.exact_ptr, rows), *_ranges(self.censored_ptr, rows))
+
+    def _picked(
+        self,
+        exact: NDArray,
+        ptr: NDArray[np.int64],
+        censored: NDArray,
+        censored_ptr: NDArray[np.int64],
+    ) -> Cells:
+        return Cells(
+            exact_ptr=ptr,
+            exact_idx=self.exact_idx[exact],
+            value=self.value[exact],
+            censored_ptr=censored_ptr,
+            censored_idx=self.censored_idx[censored],
+            lower=self.lower[censored],
+            upper=self.upper[censored],
+        )
+
+
+def _pointers(rows: NDArray, n_rows: int) -> NDArray[np.int64]:
+    ptr = np.zeros(n_rows + 1, np.int64)
+    np.cumsum(np.bincount(rows, minlength=n_rows), out=ptr[1:])
+    return ptr
+
+
+def _kept_pointers(ptr: NDArray[np.int64], mask: NDArray[np.bool_]) -> NDArray[np.int64]:
+    return np.concatenate([[0], np.cumsum(mask)])[ptr].astype(np.int64)
+
+
+def _expand(ptr: NDArray[np.int64]) -> NDArray[np.int32]:
+    return np.repeat(np.arange(len(ptr) - 1, dtype=np.int32), np.diff(ptr))
+
+
+def _ranges(ptr: NDArray[np.int64], rows: NDArray) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the positions of the cells of ``rows``, row after row, and their pointers."""
+    counts = ptr[rows + 1] - ptr[rows]
+    new_ptr = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+    return np.arange(new_ptr[-1]) + np.repeat(ptr[rows] - new_ptr[:-1], counts), new_ptr
+
+
+def _transposed(
+    ptr: NDArray[np.int64], idx: NDArray[np.int32], n_cols: int
+) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray]:
+    """Return pointers and indices by column, and the order that brings the data there."""
+    positions = np.arange(len(idx), dtype=np.int32 if len(idx) < 2**31 else np.int64)
+    by_col = sparse.csr_array((positions, idx, ptr), shape=(len(ptr) - 1, n_cols)).tocsc()
+    return by_col.indptr.astype(np.int64), by_col.indices.astype(np.int32), by_col.data
