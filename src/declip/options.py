@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import Field, dataclass, field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -138,8 +138,8 @@ class Restoring:
         "--log",
         shown="NAME[,NAME]",
     )
-    between: str | None = _method(
-        "What the truth cannot pass, as 0, or 0,100; COLUMN=0,100 for one column.",
+    between: list[str] | None = _method(
+        "What the truth cannot pass, as 0, or 0,100; COLUMN=0,100 for a column; may be repeated.",
         shown="LOW,HIGH",
     )
     missing_means: Literal["random", "low", "high", "auto"] = _method(
@@ -175,11 +175,10 @@ class Restoring:
     @classmethod
     def of(cls, given: Mapping[str, Any]) -> Restoring:
         """Return what a page gave, leaving out what is no option."""
-        defaults = {f.name: f.default for f in fields(cls)}
-        said = {name: value for name, value in given.items() if name in defaults}
-        for name, value in said.items():
-            if not _fits(value, defaults[name]):
-                raise UsageError(f"{name} cannot be {value!r}")
+        said = {f.name: given[f.name] for f in fields(cls) if f.name in given}
+        for f in fields(cls):
+            if f.name in said and not _fits(said[f.name], f):
+                raise UsageError(f"{f.name} cannot be {said[f.name]!r}")
         return cls(**said)
 
     def restore(
@@ -190,7 +189,7 @@ class Restoring:
 
         said = {_OTHER_NAMES.get(name, name): value for name, value in vars(self).items()}
         said["fill"] = "all" if said.pop("fill") else "determined"
-        said["between"] = None if self.between is None else _between(self.between)
+        said["between"] = _between(self.between) if self.between else None
         if isinstance(self.log, list):
             said["log"] = [name for text in self.log for name in text.split(",")]
         return declip.restore(cells, **said, n_jobs=-1, progress=progress)
@@ -232,10 +231,12 @@ def in_own_words(message: str) -> str:
     return re.sub(rf"(?:(?<=: )|^)({words})(?= (?:must|names|has|takes|needs)\b)", spelled, message)
 
 
-def _fits(value: Any, default: Any) -> bool:
-    """Tell whether a value is of the kind of the default: a number where there is none."""
-    if isinstance(default, bool | str):
-        return isinstance(value, type(default))
+def _fits(value: Any, option_: Field) -> bool:
+    """Tell whether a value is of the kind of an option: a number unless its default tells."""
+    if isinstance(option_.default, bool | str):
+        return isinstance(value, type(option_.default))
+    if "list[str]" in str(option_.type):
+        return isinstance(value, list) and all(isinstance(text, str) for text in value)
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
@@ -283,14 +284,26 @@ def _lines(text: str) -> list[int]:
     return [k for a, _, b in ends for k in range(int(a), int(b or a) + 1)]
 
 
-def _between(text: str) -> tuple[Any, Any]:
-    """Return bounds from ``0``, ``0,100``, ``,100``, or ``iron=0,100``."""
-    column, sign, bounds = text.rpartition("=")
-    low, _, high = bounds.partition(",")
+def _between(given: list[str]) -> tuple[Any, Any]:
+    """Return bounds from ``0``, ``0,100``, ``,100``, or from ``iron=0,100`` for each column."""
+    pairs = [text.rpartition("=") for text in given]
+    named = {column: _ends(bounds) for column, sign, bounds in pairs if sign}
+    plain = [_ends(bounds) for _, sign, bounds in pairs if not sign]
+    if len(plain) > 1 or (plain and named) or len(plain) + len(named) < len(given):
+        raise UsageError(
+            "--between takes LOW,HIGH for the table, or COLUMN=LOW,HIGH once for each column"
+        )
+    if plain:
+        return plain[0]
+    low, high = (
+        {column: ends[k] for column, ends in named.items() if ends[k] is not None} for k in (0, 1)
+    )
+    return low or None, high or None
+
+
+def _ends(text: str) -> tuple[float | None, float | None]:
+    low, _, high = text.partition(",")
     try:
-        ends = [float(end) if end.strip() else None for end in (low, high)]
+        return tuple(float(end) if end.strip() else None for end in (low, high))  # type: ignore[return-value]
     except ValueError:
         raise UsageError(f"--between must be LOW,HIGH, as 0,100; got {text!r}") from None
-    if sign:
-        return tuple(None if end is None else {column: end} for end in ends)  # type: ignore[return-value]
-    return ends[0], ends[1]

@@ -135,7 +135,9 @@ def test_only_results_can_be_downloaded(page, kind):
     assert page.get(f"/jobs/{key}/{kind}").status_code == 404
 
 
-@pytest.mark.parametrize("options", [{"log": "yes"}, {"time_limit": True}, {"effort": 3}])
+@pytest.mark.parametrize(
+    "options", [{"log": "yes"}, {"time_limit": True}, {"effort": 3}, {"between": 3}]
+)
 def test_options_that_cannot_be_are_refused(page, options):
     key = upload(page).json()["key"]
     assert page.post(f"/jobs/{key}/restore", json=options).status_code == 400

@@ -204,14 +204,28 @@ def test_the_lines_of_a_report_make_the_same_restoration(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     path = write_table(panel(), tmp_path / "assay.csv")
     said = {"missing": ["-999"], "ceiling": {"analyte_01": 1e6}}
-    r = declip.restore(read_table(path, **said).intervals, log=True, method="column")
-    text = write_report(r, "report.html", source=path, reading=said).read_text()
+    table = read_table(path, **said)
+    r = declip.restore(table.intervals, log=True, method="column")
+    text = r.report("report.html", source=table).read_text()
     code = html.unescape(re.search(r"<pre>(# declip .*?)</pre>", text, re.S)[1])
     (tmp_path / "report.html").unlink()
     exec(code, {})
     assert re.search(r"<pre>(# declip .*?)</pre>", (tmp_path / "report.html").read_text(), re.S)
     back = read_table("restored.csv").intervals.to_bounds()[0]
     np.testing.assert_allclose(back, r.table, rtol=1e-2)  # restored cells: the digits that count
+
+
+def test_the_report_of_the_command_repeats_how_the_file_was_read(tmp_path, monkeypatch):
+    from declip.cli import main
+
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "t.csv").write_text("id;x;y\na;1,5;-999\nb;3,5;4\nc;2,5;1\nd;1,5;2\n")
+    said = ["--missing", "-999", "--ceiling", "y=4", "--decimal", ",", "--method", "column"]
+    assert main(["restore", "t.csv", *said, "--report", "r.html", "--quiet"]) == 0
+    text = html.unescape((tmp_path / "r.html").read_text())
+    call = re.search(r"declip.read_table\((.*?)\)\n", text, re.S)[1]
+    arguments = eval(f"dict({call.partition(',')[2]})")
+    assert arguments == {"missing": ["-999"], "ceiling": {"y": 4.0}, "decimal": ","}
 
 
 @pytest.mark.parametrize(

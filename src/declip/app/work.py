@@ -13,6 +13,7 @@ import signal
 import threading
 import warnings
 from collections.abc import Mapping
+from dataclasses import replace
 from math import inf
 from multiprocessing import connection, parent_process
 from pathlib import Path
@@ -95,7 +96,8 @@ def _restored(table: TableFile, task: Mapping[str, Any], send: Any) -> dict[str,
     paths = {kind: Path(task["outputs"][kind]) for kind in OUTPUTS}
     _write(result, table, paths["table"], task["fill"])
     write_cells(result, paths["flags"], overwrite=True)
-    write_report(result, paths["report"], source=task["name"], reading=task["said"], overwrite=True)
+    named = replace(table, path=Path(task["name"]))
+    write_report(result, paths["report"], source=named, overwrite=True)
     return {
         "flags": result.counts,
         "verdict": result.verdict,

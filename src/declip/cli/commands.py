@@ -87,7 +87,7 @@ def _write(result: Restoration, table: TableFile, paths: dict[str, Path], output
     if outputs.imputations is not None:
         write_imputations(result, paths["imputations"], outputs.imputations)
     if "report" in paths:
-        write_report(result, paths["report"], source=table.path)
+        write_report(result, paths["report"], source=table)
 
 
 def _facts(result: Restoration, table: TableFile) -> dict[str, Any]:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from declip.intervals import Intervals
 from declip.io.errors import TableFileError, shown
@@ -98,6 +99,8 @@ class TableFile:
         How the file was understood: which column is what, which lines were left out.
     checksum : int
         Of the file as it was read: `write_table` reads it again to give its lines back.
+    arguments : dict
+        Those that `read_table` was given: what reads the file again the same way.
 
     Examples
     --------
@@ -119,6 +122,7 @@ class TableFile:
     format: TableFormat
     plan: ReadingPlan | None = None
     checksum: int = 0
+    arguments: Mapping[str, Any] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         form = (

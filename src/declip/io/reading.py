@@ -136,6 +136,7 @@ def read_table(
     >>> assay.intervals.col_labels
     array(['iron', 'zinc'], dtype=object)
     """
+    given = {name: x for name, x in locals().items() if name != "path" and _is_said(x)}
     path = Path(path)
     kind = kind_of(path)
     asked = Asked(
@@ -156,10 +157,15 @@ def read_table(
     wanted = TableFormat(
         kind, layout, separator, decimal, encoding, "\n", header, sheet, thousands=thousands or ""
     )
-    given = Limits(ceiling, floor, limits_by_column(limits))
+    ends = Limits(ceiling, floor, limits_by_column(limits))
     if kind in ("npz", "mtx"):
-        return _from_arrays(path, wanted, given)
-    return _from_sheet(read_sheet(path, wanted, asked.skip), asked, given, format)
+        return replace(_from_arrays(path, wanted, ends), arguments=given)
+    found = read_sheet(path, wanted, asked.skip)
+    return replace(_from_sheet(found, asked, ends, format), arguments=given)
+
+
+def _is_said(argument: Any) -> bool:
+    return argument is not None and not (isinstance(argument, tuple) and not argument)
 
 
 def _from_sheet(found: Sheet, asked: Asked, limits: Limits, preset: str | None) -> TableFile:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from declip.io import new_file
+from declip.io import TableFile, new_file
 from declip.report.columns import column_lines
 from declip.report.conclusions import mean_lines
 from declip.report.figures import (
@@ -38,8 +38,7 @@ def write_report(
     restoration: Any,
     path: str | Path,
     *,
-    source: str | Path | None = None,
-    reading: Mapping[str, Any] | None = None,
+    source: str | Path | TableFile | None = None,
     overwrite: bool = False,
 ) -> Path:
     """Write what was restored, and how far to trust it, as one HTML page.
@@ -53,11 +52,9 @@ def write_report(
         What `declip.restore` gave.
     path : str or Path
         File to come.
-    source : str or Path, optional
-        File that the table came from; its name is shown.
-    reading : mapping, optional
-        Arguments of `declip.read_table` that the file was read with, for the lines that make the
-        restoration again.
+    source : TableFile, str or Path, optional
+        File that the table came from; its name is shown. What `declip.read_table` gave also tells
+        how it was read, for the lines that make the restoration again.
     overwrite : bool, default=False
         Whether a file that exists may be replaced.
 
@@ -82,21 +79,19 @@ def write_report(
     True
     """
     with new_file(path, overwrite) as temporary:
-        temporary.write_text(render(restoration, source, reading), encoding="utf-8")
+        temporary.write_text(render(restoration, source), encoding="utf-8")
     return Path(path)
 
 
-def render(
-    restoration: Any,
-    source: str | Path | None = None,
-    reading: Mapping[str, Any] | None = None,
-) -> str:
+def render(restoration: Any, source: str | Path | TableFile | None = None) -> str:
     """Return the page as text."""
     view = View(restoration)
+    reading = source.arguments if isinstance(source, TableFile) else {}
+    path = source.path if isinstance(source, TableFile) else source
     chosen = view.most_clipped(_SHOWN)
     return _template("page.html").render(
-        facts=_facts(view) | {"source": None if source is None else Path(source).name},
-        code=_code(restoration, source, reading or {}),
+        facts=_facts(view) | {"source": None if path is None else Path(path).name},
+        code=_code(restoration, path, reading),
         maps={width: draw_map(view, width) for width in WIDTHS},
         map_keys=_map_keys(view),
         panels=_panels(view, chosen),

@@ -326,19 +326,21 @@ class Restoration:
         """What can be said of the clipped cells, in a sentence or two: the same everywhere."""
         return verdict(self)
 
-    def report(self, path: str | Path, *, overwrite: bool = False) -> Path:
+    def report(self, path: str | Path, *, source: Any = None, overwrite: bool = False) -> Path:
         """Write one self-contained HTML page with pictures: what was done, and how far to trust it.
 
         Parameters
         ----------
         path : str or Path
             File to come.
+        source : TableFile, str or Path, optional
+            The file that the table came from, for the lines that make the restoration again.
         overwrite : bool, default=False
             Whether a file that exists may be replaced.
         """
         from declip.report import write_report
 
-        return write_report(self, path, overwrite=overwrite)
+        return write_report(self, path, source=source, overwrite=overwrite)
 
     def save(self, path: str | Path, *, overwrite: bool = False) -> Path:
         """Write everything to a file, from which `declip.load` makes it anew.
