@@ -15,7 +15,8 @@ from declip.diagnostics.matrix import as_matrix, matrix_svd
 from declip.diagnostics.parts import Matrix
 from declip.diagnostics.tangent import Tangent
 from declip.diagnostics.theory import Hidden, Theory, expert_seconds, hidden_cells
-from declip.estimators.base import CompletionEstimator, fitted_low_rank
+from declip.estimators.base import CompletionEstimator
+from declip.estimators.fitted import fitted_low_rank
 from declip.grams import censored_cells
 from declip.intervals import Intervals, as_intervals
 from declip.lowrank import LowRank

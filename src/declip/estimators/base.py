@@ -1,4 +1,4 @@
-"""What all estimators share: reading a table, restoring it, and asking for single cells."""
+"""What all estimators share when they fit: reading a table, progress, checkpoints, files."""
 
 from __future__ import annotations
 
@@ -10,10 +10,8 @@ from pathlib import Path
 from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar
 
 import numpy as np
-from joblib import effective_n_jobs
-from numpy.typing import ArrayLike, NDArray
-from scipy import sparse
-from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin, _fit_context
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, _fit_context
 from sklearn.callback import CallbackSupportMixin, with_callbacks
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
@@ -21,26 +19,19 @@ from threadpoolctl import threadpool_limits
 
 from declip import persistence
 from declip.containers import opened
+from declip.estimators.fitted import FittedTable, Matrix
 from declip.estimators.progress import SweepReporter
 from declip.intervals import Intervals, as_intervals
-from declip.losses import Hinge
-from declip.lowrank import LowRank
 from declip.solvers import NO_RESUME_POINT, ResumePoint
 from declip.validation import (
-    check_cells,
-    check_columns,
     check_memory,
-    check_selection,
     check_some_exact,
-    label_positions,
     named_columns,
-    table_to_triplets,
     warn_about_coverage,
     warn_nothing_clipped,
-    warn_without_cells,
 )
 
-__all__ = ["SHARED_CONSTRAINTS", "CompletionEstimator", "fitted_low_rank"]
+__all__ = ["SHARED_CONSTRAINTS", "CompletionEstimator"]
 
 SHARED_CONSTRAINTS: dict[str, Any] = {
     "ceiling": "no_validation",
@@ -53,9 +44,6 @@ SHARED_CONSTRAINTS: dict[str, Any] = {
     "on_interrupt": [StrOptions({"raise", "keep"})],
 }
 
-_SCORE_FOLDS = 5
-_FEWER_ROWS = "transform fewer rows at a time."
-_SINGLE_CELLS = "ask for fewer rows or columns, or for single cells with predict(rows, cols)."
 _USE_FIT = "use fit, then predict(rows, cols) for single cells or reconstruct(rows=, cols=)."
 _NO_MATTER = ("n_jobs", "verbose", "checkpoint", "on_interrupt")  # to the result of a fit
 _OF_NEW_ROWS = ("ceiling", "floor", "clipped", "alpha", "alpha_bias")  # what they are solved by
@@ -74,30 +62,10 @@ class FitState(Protocol):
     def stopped(self) -> bool: ...
 
 
-class FittedMatrix(Protocol):
-    """An estimate of every cell of a table, never formed as a whole unless it is asked for."""
-
-    @property
-    def shape(self) -> tuple[int, int]: ...
-    @property
-    def dtype(self) -> np.dtype: ...
-    def block(self, rows: NDArray | slice = ..., cols: NDArray | slice = ...) -> NDArray: ...
-    def predict(
-        self, rows: NDArray[np.int32], cols: NDArray[np.int32], threads: int = 1
-    ) -> NDArray: ...
-
-
 State = TypeVar("State", bound=FitState)
-Matrix = TypeVar("Matrix", bound=FittedMatrix)
 
 
-class CompletionEstimator(
-    CallbackSupportMixin,
-    OneToOneFeatureMixin,
-    TransformerMixin,
-    BaseEstimator,
-    Generic[State, Matrix],
-):
+class CompletionEstimator(CallbackSupportMixin, FittedTable[Matrix], Generic[State, Matrix]):
     """Reads tables, runs a fit with its progress, checkpoint and callbacks, and restores.
 
     What is fitted is up to the subclass: `State` is what its solver returns, `Matrix` what it
@@ -106,8 +74,6 @@ class CompletionEstimator(
     ``on_interrupt``.
     """
 
-    row_labels_: NDArray | None = None
-    column_labels_: NDArray | None = None
     checkpoint: Any = None
     on_interrupt: str = "raise"
     _on_request: ClassVar[tuple[str, ...]] = ()  # attributes that are computed when first read
@@ -130,60 +96,6 @@ class CompletionEstimator(
     def _finished(self, table: Any, state: State) -> dict[str, Any]:
         """Return all attributes of a fit that is over."""
         return self._fitted(state)
-
-    def _model(self) -> Matrix:
-        """Return the fitted matrix."""
-        raise NotImplementedError
-
-    def _low_rank(self) -> LowRank:
-        """Return the fitted matrix, or one that stands for it, as factors."""
-        raise NotImplementedError
-
-    def _factors(self) -> LowRank:
-        """Return the same in the units of the fit."""
-        return self._low_rank()
-
-    def _solve_new_rows(self, intervals: Intervals) -> Matrix:
-        """Return the matrix of other rows under the fitted columns."""
-        raise NotImplementedError
-
-    def _expected(
-        self,
-        matrix: Matrix,
-        cells: tuple[NDArray, NDArray],
-        bounds: tuple[NDArray, NDArray],
-        x: NDArray | None = None,
-    ) -> NDArray:
-        """Return the expected values of cells given their bounds; ``x`` is the matrix there."""
-        raise NotImplementedError
-
-    def predictive(self, rows: ArrayLike, cols: ArrayLike) -> tuple[NDArray, NDArray]:
-        """Return mean and standard deviation of the values of cells of the fitted table."""
-        raise NotImplementedError
-
-    def predictive_draws(
-        self, rows: ArrayLike, cols: ArrayLike, most: int = 32
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return the normal distributions whose mixture is the prediction of cells.
-
-        Parameters
-        ----------
-        rows, cols : array-like of int
-            The cells, of the fitted table.
-        most : int, default=32
-            Draws at most, evenly spread over those that were kept.
-
-        Returns
-        -------
-        mean, sd : ndarray of shape (n_draws, n_cells)
-            Of each draw from a posterior; without one there is a single draw, that of `predictive`.
-        """
-        mean, sd = self.predictive(rows, cols)
-        return np.asarray(mean, np.float64)[None], np.asarray(sd, np.float64)[None]
-
-    def _unit_of(self, cols: NDArray) -> NDArray | float:
-        """Return the unit in which errors of cells of these columns count."""
-        return 1.0
 
     def _not_converged(self, state: State) -> str:
         """Return the words of the warning."""
@@ -274,19 +186,12 @@ class CompletionEstimator(
         given = self.get_params(deep=False)
         return {"fit_params_": {name: given[name] for name in _OF_NEW_ROWS if name in given}}
 
-    def _as_fitted(self) -> Self:
-        """Return the fitted estimator with the parameters of its fit, whatever was set since."""
-        check_is_fitted(self)
-        twin = object.__new__(type(self))
-        twin.__dict__.update(vars(self) | getattr(self, "fit_params_", {}))
-        return twin
-
     @contextmanager
     def _opened(self, X: Any, dense_result: bool) -> Iterator[Any]:
         """Yield the table to be fitted, at hand as long as the fit lasts."""
         intervals = as_intervals(X, self.ceiling, self.floor, estimator=self)
         if dense_result:
-            _check_dense(intervals, "fit_transform", _USE_FIT)
+            check_memory(intervals.shape, intervals.dtype, "fit_transform", _USE_FIT)
         yield intervals
 
     def _snapshot(self, state: Any) -> Any:
@@ -339,192 +244,6 @@ class CompletionEstimator(
         validate_data(found, X, reset=True, skip_check_array=True)
         return labels | vars(found)
 
-    def locate(self, rows: ArrayLike, cols: ArrayLike) -> tuple[NDArray, NDArray]:
-        """Return the positions of cells of the fitted table that are named by their labels.
-
-        Whatever is asked of cells by position may be asked by text labels as well; where labels are
-        numbers this says which is meant.
-
-        Parameters
-        ----------
-        rows, cols : array-like of labels
-            Labels of the rows and of the columns, of a frame or of `Intervals.from_long`.
-        """
-        check_is_fitted(self)
-        return (
-            label_positions(rows, self.row_labels_, "row"),
-            label_positions(cols, self.column_labels_, "column"),
-        )
-
-    def _positions(
-        self, rows: Any, cols: Any, shape: tuple[int, int] | None = None
-    ) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-        """Return the positions of cells that are given by position or by text labels."""
-        if _are_texts(rows):
-            rows = label_positions(rows, self.row_labels_, "row")
-        if _are_texts(cols):
-            cols = label_positions(cols, self.column_labels_, "column")
-        return check_cells(rows, cols, self._model().shape if shape is None else shape)
-
-    def _read_new(self, X: Any) -> Intervals:
-        """Return the cells of rows to be solved for; an Intervals has limits of its own."""
-        if isinstance(X, Intervals) or opened(X).foreign:
-            limits = (None, None) if isinstance(X, Intervals) else (self.ceiling, self.floor)
-            rows = as_intervals(X, *limits, estimator=self)
-            check_columns(self, named_columns(rows.shape[1], rows.col_labels))
-            return rows
-        cells = table_to_triplets(X, estimator=self, allow_empty=True)
-        # before the limits: those of other columns would only seem to have the wrong shape
-        validate_data(self, X, reset=False, skip_check_array=True)
-        return Intervals.from_cells(cells, self.ceiling, self.floor)
-
-    def transform(self, X: Any) -> NDArray:
-        """Restore a table, solving for its rows with the fitted column factors.
-
-        Parameters
-        ----------
-        X : array-like, frame, sparse matrix or Intervals of shape (n_samples, n_features)
-            ``ceiling`` and ``floor`` of the estimator apply; limits that differ by row or cell are
-            given with the rows, as an `Intervals`.
-
-        Returns
-        -------
-        X_restored : ndarray of shape (n_samples, n_features)
-            Dense; refused before allocation if it cannot fit in memory.
-        """
-        fitted = self._as_fitted()
-        intervals = fitted._read_new(X)
-        _check_dense(intervals, "transform", _FEWER_ROWS)
-        side = intervals.by_row
-        observed = np.diff(side.exact_ptr) + np.diff(side.censored_ptr)
-        warn_without_cells("row", observed, intervals.row_labels)
-        return fitted._restored(intervals, fitted._solve_new_rows(intervals))
-
-    def fold_in(self, X: Any) -> Self:
-        """Return an estimator that stands for other rows, with the fitted columns as they are.
-
-        Whatever is asked of it by position is asked of the rows of ``X``: `predict`, `predictive`,
-        and of `BayesCMC` intervals and samples. What is told of the fit stays.
-
-        Parameters
-        ----------
-        X : array-like, frame, sparse matrix or Intervals of shape (n_samples, n_features)
-            As in `transform`.
-        """
-        fitted = self._as_fitted()
-        intervals = fitted._read_new(X)
-        fitted.__dict__.update(fitted._of_rows(intervals), row_labels_=intervals.row_labels)
-        return fitted
-
-    def _of_rows(self, intervals: Intervals) -> dict[str, Any]:
-        """Return the fitted attributes that are others for other rows."""
-        raise NotImplementedError
-
-    def _restored(self, intervals: Intervals, matrix: Matrix) -> NDArray:
-        """Return the matrix with every observed cell at its expected value given its interval."""
-        side = intervals.by_row
-        table = matrix.block()
-        table = table.astype(np.result_type(table, side.value), copy=False)
-        table[side.exact_rows(), side.exact_idx] = side.value
-        cells = side.censored_rows(), side.censored_idx
-        table[cells] = self._expected(matrix, cells, (side.lower, side.upper), table[cells])
-        return table
-
-    def predict(self, rows: Any, cols: ArrayLike | None = None) -> NDArray:
-        """Return the low-rank estimate of single cells of the fitted table, or of a new table.
-
-        Parameters
-        ----------
-        rows : array-like of int or labels, or a table
-            Rows of the cells, by position or by text labels; or, if ``cols`` is None, a table (not
-            sparse) whose rows are solved for as in `transform`.
-        cols : array-like of int or labels, optional
-            Columns of the cells, as many as ``rows``.
-
-        Returns
-        -------
-        ndarray
-            One value for each cell, or a table of the shape of ``rows``. Unlike `transform`, it
-            does not put the observed values back.
-        """
-        check_is_fitted(self)
-        if cols is not None:
-            at = self._positions(rows, cols)
-            return self._model().predict(*at, effective_n_jobs(self.n_jobs))
-        if sparse.issparse(rows):
-            raise TypeError(
-                "predict estimates every cell, so it takes no sparse table: ask for single cells "
-                "with predict(rows, cols), or use transform."
-            )
-        fitted = self._as_fitted()
-        intervals = fitted._read_new(rows)
-        _check_dense(intervals, "predict", _SINGLE_CELLS)
-        return fitted._solve_new_rows(intervals).block()
-
-    def expected(
-        self, rows: ArrayLike, cols: ArrayLike, lower: ArrayLike, upper: ArrayLike
-    ) -> NDArray:
-        """Return the restored values of cells of the fitted table that lie in [lower, upper].
-
-        That is the point of the interval nearest to the low-rank estimate; for "tobit" the mean of
-        a normal law about it, cut off at the ends; of `BayesCMC` the posterior mean.
-
-        Parameters
-        ----------
-        rows, cols : array-like of int
-            The cells.
-        lower, upper : array-like
-            The bounds of each; infinite where there is none.
-        """
-        at = self._positions(rows, cols)
-        return self._expected(self._model(), at, (np.asarray(lower), np.asarray(upper)))
-
-    def reconstruct(self, rows: Any = None, cols: Any = None) -> NDArray:
-        """Return a dense block of the fitted low-rank matrix.
-
-        Parameters
-        ----------
-        rows, cols : array-like of int or bool, slice, optional
-            Which rows and columns; all by default.
-        """
-        model = self._model()
-        chosen = [
-            check_selection(which, size, name)
-            for which, size, name in zip((rows, cols), model.shape, ("rows", "cols"), strict=True)
-        ]
-        shape = (len(chosen[0]), len(chosen[1]))
-        check_memory(shape, model.dtype, "reconstruct", _SINGLE_CELLS)
-        return model.block(*chosen)
-
-    def score(self, X: Any, y: Any = None) -> float:
-        """Return minus the root mean squared error of cells predicted from the rest of their row.
-
-        Each cell is hidden once (in five parts), its row solved for from the others with the fitted
-        column factors, and the distance of the prediction from the cell's interval taken, in the
-        unit that the fit has for its column. Higher is better.
-
-        Parameters
-        ----------
-        X : array-like, frame, sparse matrix or Intervals of shape (n_samples, n_features)
-            Rows to score.
-        y : ignored
-            For the conventions of scikit-learn.
-        """
-        fitted = self._as_fitted()
-        intervals = fitted._read_new(X)
-        if len(intervals) == 0:
-            raise ValueError("X has no observed cell to score: every cell is missing.")
-        rows, cols, lower, upper = intervals.triplets()
-        part = (np.arange(len(rows)) + rows) % _SCORE_FOLDS
-        total = 0.0
-        for fold in range(_SCORE_FOLDS):
-            hidden = part == fold
-            shown = intervals.keep(~hidden[: intervals.n_exact], ~hidden[intervals.n_exact :])
-            x = fitted._solve_new_rows(shown).predict(rows[hidden], cols[hidden])
-            loss = Hinge().cells(x, lower[hidden], upper[hidden]).value
-            total += (loss / self._unit_of(cols[hidden]) ** 2).sum()
-        return -float(np.sqrt(2 * total / len(rows)))
-
     def save(self, path: str | Path, *, overwrite: bool = False) -> Path:
         """Write the fitted estimator to a file, from which `declip.load` makes it anew.
 
@@ -556,33 +275,3 @@ class CompletionEstimator(
         super().__setstate__(state)
         if isinstance(changed := state.get("fit_params_"), dict):
             self.fit_params_ = self._parameters_of_fit()["fit_params_"] | changed
-
-    def __sklearn_tags__(self) -> Any:
-        """Say that tables may be sparse and have missing cells, and that float32 is kept."""
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        tags.input_tags.allow_nan = True
-        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
-        return tags
-
-
-def fitted_low_rank(estimator: CompletionEstimator[Any, Any]) -> LowRank:
-    """Return the fitted matrix, or of `BayesCMC` one that stands for its posterior.
-
-    Parameters
-    ----------
-    estimator : CompletionEstimator
-        Fitted; else an error says so.
-    """
-    return estimator._low_rank()
-
-
-def _are_texts(given: Any) -> bool:
-    array = np.asarray(given)
-    return array.dtype.kind in "US" or (
-        array.dtype == object and any(isinstance(label, str) for label in array.flat)
-    )
-
-
-def _check_dense(intervals: Intervals, what: str, remedy: str) -> None:
-    check_memory(intervals.shape, intervals.dtype, what, remedy)
