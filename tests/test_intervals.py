@@ -12,12 +12,14 @@ from numpy.testing import assert_array_equal
 from scipy import sparse
 
 from declip import Intervals
+from declip.cells import Cells
 
 INF, NAN = np.inf, np.nan
 # One cell of each kind: exact, ceiling, floor, range, missing; row 2 is empty.
 LOWER = np.array([[3.0, 5.0, -INF, NAN], [NAN, 2.0, 0.5, 5.0], [NAN] * 4, [1.0, -INF, NAN, 4.0]])
 UPPER = np.array([[3.0, INF, 1.0, NAN], [NAN, 2.5, 0.5, INF], [NAN] * 4, [1.0, 1.0, NAN, 4.0]])
-FIELDS = [f.name for f in dataclasses.fields(Intervals.from_bounds(LOWER, UPPER).by_row)]
+NOT_ARRAYS = ("weights", "scales")
+FIELDS = [f.name for f in dataclasses.fields(Cells) if f.name not in NOT_ARRAYS]
 
 
 @pytest.fixture
@@ -385,3 +387,35 @@ def test_a_table_without_censored_cells_is_taken():
 def test_a_table_has_the_rows_of_its_cells(mixed):
     with pytest.raises(ValueError, match="not the rows"):
         dataclasses.replace(mixed, shape=(5, 4))._check_loaded()
+
+
+def test_weights_and_noise_scales_go_with_their_cells():
+    cells = Intervals.from_bounds(LOWER, UPPER)
+    rows, cols, lower, upper = cells.triplets()
+    weight, scale = 1.0 + 10 * rows + cols, 2.0 + 10 * rows + cols
+
+    def given(cells):
+        side, n = cells.by_row, cells.n_exact
+        weights = weight[:n], weight[n:]
+        return dataclasses.replace(
+            cells, by_row=dataclasses.replace(side, weights=weights, scales=scale[n:])
+        )
+
+    def agree(cells):
+        for side, (near, far) in ((cells.by_row, (10, 1)), (cells.by_col, (1, 10))):
+            exact, censored = side.weights
+            assert_array_equal(exact, 1 + near * side.exact_rows() + far * side.exact_idx)
+            at = near * side.censored_rows() + far * side.censored_idx
+            assert_array_equal(censored, 1 + at)
+            assert_array_equal(side.scales, 2 + at)
+
+    table = given(cells)
+    agree(table)
+    agree(table.astype(np.float32))
+    exact = np.arange(cells.n_exact) % 2 == 0
+    agree(table.keep(exact, np.arange(cells.n_censored) % 2 == 1))
+    agree(table.with_bounds(lower, upper))
+    assert table.weight == (weight[: cells.n_exact].sum(), weight[cells.n_exact :].sum())
+    assert cells.weight == (cells.n_exact, cells.n_censored)
+    face = table.treat("value")
+    assert face.weight == (weight.sum(), 0)

@@ -3,13 +3,16 @@
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from scipy import optimize
 from tests.helpers import random_model
 
 from declip import Intervals
 from declip.clipping import Limits
+from declip.losses import Hinge
 from declip.lowrank import LowRank
 from declip.objective import gradient, largest_alpha
-from declip.penalties import ClippedTraceNorm, Ridge, TraceNorm
+from declip.penalties import ClippedTraceNorm, FeaturePrior, Ridge, TraceNorm
+from declip.solvers import Stopping, TableProblem, minimise
 from declip.svd import SVD, product_svd
 
 SHAPE = (7, 5)
@@ -80,3 +83,85 @@ def test_a_step_on_the_clipped_trace_norm_goes_down_its_gradient(seed):
         numeric[cell] = (ends[0] - ends[1]) / (2 * h)
     # Second derivatives of some tens times h, and values below 20 rounded over h.
     assert_allclose(found, numeric, rtol=0, atol=1e-6)
+
+
+def feature_prior(seed=0, n=7, f=3):
+    rng = np.random.default_rng(seed)
+    return FeaturePrior(rng.standard_normal((n, f)), rng.uniform(0.5, 2, f))
+
+
+def test_a_feature_prior_is_the_least_penalty_over_coefficients():
+    model, prior = random_model(0, SHAPE, 2, bias=True, mean=0.3), feature_prior()
+    X, ridge = prior.features, np.array([2.0, 2.0, 0.5])
+    W = prior.coefficients(model.A)
+
+    def of(W):
+        away = ((model.A - X @ W) ** 2).sum(0) + (prior.ridge[:, None] * W**2).sum(0)
+        return 0.5 * ridge @ (away + (model.B**2).sum(0))
+
+    value = Ridge(2.0, 0.5, row_prior=prior).value(model)
+    assert_allclose(value, of(W), rtol=1e-12)
+    for step in np.random.default_rng(1).standard_normal((5, *W.shape)):
+        assert of(W + 1e-3 * step) > value
+
+
+def test_what_a_sweep_draws_to_lies_above_the_penalty_and_touches_it():
+    prior, rng = feature_prior(), np.random.default_rng(2)
+    penalty = Ridge(2.0, row_prior=prior)
+    now, other = rng.standard_normal((2, 7, 2))
+    Q = np.zeros((5, 2))
+
+    def above(F):
+        return ((F - penalty.pull(now).centre) ** 2).sum()
+
+    def value(F):
+        return penalty.value(LowRank(F, Q))
+
+    gap = value(now) - above(now)
+    assert value(other) <= above(other) + gap
+
+
+@pytest.mark.parametrize("bias", [False, True])
+def test_balanced_factors_under_priors_have_the_least_penalty(bias):
+    model = random_model(3, SHAPE, 2, bias=bias, mean=0.3)
+    penalty = Ridge(2.0, row_prior=feature_prior(4), col_prior=feature_prior(5, 5))
+    balanced, _ = penalty.centred(penalty.balanced(model)[0])
+    assert_allclose(balanced.block(), model.block(), rtol=1e-11)
+    least = penalty.value(balanced)
+    assert least <= penalty.value(model)
+    for seed in range(5):
+        M = np.eye(2) + 1e-3 * np.random.default_rng(seed).standard_normal((2, 2))
+        other = balanced.mapped(M, np.linalg.inv(M).T)
+        assert penalty.value(other) >= least
+        assert penalty.value(other.shifted((1e-3, -1e-3))) >= least
+
+
+def test_a_fit_with_a_prior_reaches_the_minimum_over_factors_and_coefficients():
+    rng = np.random.default_rng(6)
+    X = rng.standard_normal((7, 3))
+    cells = Intervals.from_table(np.minimum(rng.standard_normal(SHAPE), 0.8), ceiling=0.8)
+    penalty = Ridge(0.7, row_prior=FeaturePrior(X, np.ones(3)))
+    problem = TableProblem(cells, random_model(7, SHAPE, 2), penalty)
+    found = minimise(problem, Hinge(), Stopping(5000, 1e-12))
+    assert np.all(np.diff(found.history) <= 1e-9)
+    lower, upper = cells.to_bounds()
+
+    def joint(z):
+        P, Q, W = np.split(z, [14, 24])
+        P, Q, W = P.reshape(7, 2), Q.reshape(5, 2), W.reshape(3, 2)
+        x = P @ Q.T
+        r = x - np.clip(x, lower, upper)
+        away = P - X @ W
+        value = 0.5 * (r**2).sum() + 0.35 * ((away**2).sum() + (W**2).sum() + (Q**2).sum())
+        slopes = r @ Q + 0.7 * away, r.T @ P + 0.7 * Q, 0.7 * (W - X.T @ away)
+        return value, np.concatenate([s.ravel() for s in slopes])
+
+    prior = penalty.row_prior
+    z = np.concatenate(
+        [part.ravel() for part in (found.model.P, found.model.Q, prior.coefficients(found.model.P))]
+    )
+    value, slope = joint(z)
+    assert_allclose(found.history[-1], value, rtol=1e-9)
+    assert np.abs(slope).max() < 1e-4
+    best = optimize.minimize(joint, z + 0.01 * rng.standard_normal(len(z)), jac=True)
+    assert value <= best.fun + 1e-6

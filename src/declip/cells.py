@@ -20,6 +20,8 @@ class Cells:
     """A table by rows: for each row its exact cells, then its censored ones, each sorted by column.
 
     The exact cells of row i are ``exact_ptr[i]:exact_ptr[i + 1]`` and likewise for censored ones.
+    ``weights`` are by what the loss of exact and of censored cells is multiplied, or None for 1;
+    ``scales`` the known standard deviations of the noise of censored cells, if they are known.
     """
 
     exact_ptr: NDArray[np.int64]
@@ -29,14 +31,25 @@ class Cells:
     censored_idx: NDArray[np.int32]
     lower: NDArray
     upper: NDArray
+    weights: tuple[NDArray, NDArray] | None = None
+    scales: NDArray | None = None
 
     def __post_init__(self) -> None:
-        for name in self.__dataclass_fields__:
-            getattr(self, name).flags.writeable = False
+        arrays = (getattr(self, name) for name in self.__dataclass_fields__)
+        for array in (*arrays, *(self.weights or ())):
+            if isinstance(array, np.ndarray):
+                array.flags.writeable = False
 
     @classmethod
     def from_sorted(
-        cls, n_rows: int, rows: NDArray, cols: NDArray, lower: NDArray, upper: NDArray
+        cls,
+        n_rows: int,
+        rows: NDArray,
+        cols: NDArray,
+        lower: NDArray,
+        upper: NDArray,
+        weight: NDArray | None = None,
+        scale: NDArray | None = None,
     ) -> Cells:
         """Build from cells in row-major order."""
         is_censored = lower < upper
@@ -49,6 +62,8 @@ class Cells:
             censored_idx=cols[is_censored],
             lower=lower[is_censored],
             upper=upper[is_censored],
+            weights=None if weight is None else (weight[exact].copy(), weight[is_censored]),
+            scales=None if scale is None else scale[is_censored],
         )
 
     def _check_loaded(self) -> None:
@@ -64,6 +79,10 @@ class Cells:
                 raise ValueError("the cells of a table do not fit together")
         if np.isnan(self.value).any() or not np.all(self.lower < self.upper):
             raise ValueError("the bounds of a table are not in order")
+        sizes, extra = (self.value.shape, self.lower.shape), (self.weights, self.scales)
+        fits = [extra[0] is None or tuple(w.shape for w in extra[0]) == sizes]
+        if not all([*fits, extra[1] is None or extra[1].shape == sizes[1]]):
+            raise ValueError("the weights of a table are not those of its cells")
 
     @property
     def n_rows(self) -> int:
@@ -77,7 +96,16 @@ class Cells:
             self.censored_ptr, self.censored_idx, n_cols
         )
         lower, upper = self.lower[censored_order], self.upper[censored_order]
-        return Cells(ptr, idx, self.value[order], censored_ptr, censored_idx, lower, upper)
+        bounds = self.value[order], censored_ptr, censored_idx, lower, upper
+        return Cells(ptr, idx, *bounds, *self._extra(order, censored_order))
+
+    def _extra(
+        self, exact: NDArray, censored: NDArray
+    ) -> tuple[tuple[NDArray, NDArray] | None, NDArray | None]:
+        """Return weights and scales of some cells."""
+        weights, scales = self.weights, self.scales
+        picked = None if weights is None else (weights[0][exact], weights[1][censored])
+        return picked, None if scales is None else scales[censored]
 
     def exact_rows(self) -> NDArray[np.int32]:
         """Return the row of each exact cell."""
@@ -106,6 +134,7 @@ class Cells:
         censored: NDArray,
         censored_ptr: NDArray[np.int64],
     ) -> Cells:
+        weights, scales = self._extra(exact, censored)
         return Cells(
             exact_ptr=ptr,
             exact_idx=self.exact_idx[exact],
@@ -114,6 +143,8 @@ class Cells:
             censored_idx=self.censored_idx[censored],
             lower=self.lower[censored],
             upper=self.upper[censored],
+            weights=weights,
+            scales=scales,
         )
 
 

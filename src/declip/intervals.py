@@ -221,6 +221,14 @@ class Intervals:
         """Return the number of observed cells."""
         return self.n_exact + self.n_censored
 
+    @property
+    def weight(self) -> tuple[float, float]:
+        """Total weight of the exact and of the censored cells: without weights their number."""
+        weights = self.by_row.weights
+        if weights is None:
+            return self.n_exact, self.n_censored
+        return float(weights[0].sum(dtype=np.float64)), float(weights[1].sum(dtype=np.float64))
+
     def __repr__(self) -> str:
         side = self.by_row
         above, below = np.isposinf(side.upper).sum(), np.isneginf(side.lower).sum()
@@ -309,10 +317,12 @@ class Intervals:
         """Return the same cells with other bounds, given in the order of `triplets`."""
         rows, cols, _, _ = self.triplets()
         order = _row_major(rows, cols, self.shape)
-        by_row = Cells.from_sorted(
-            self.shape[0], rows[order], cols[order], lower[order], upper[order]
-        )
-        return replace(self, by_row=by_row)
+        weight, scale = self.by_row.weights, self.by_row.scales
+        extra = {} if weight is None else {"weight": np.concatenate(weight)[order]}
+        if scale is not None:  # an exact cell needs none: that is in its weight
+            extra["scale"] = np.concatenate([np.ones(self.n_exact, scale.dtype), scale])[order]
+        cells = (part[order] for part in (rows, cols, lower, upper))
+        return replace(self, by_row=Cells.from_sorted(self.shape[0], *cells, **extra))
 
     def keep(self, exact: NDArray[np.bool_], censored: NDArray[np.bool_]) -> Intervals:
         """Return the cells marked in two masks, in the order of `triplets`."""
@@ -337,7 +347,10 @@ class Intervals:
         if self.dtype == dtype:
             return self
         side = self.by_row
-        bounds = {name: getattr(side, name).astype(dtype) for name in ("value", "lower", "upper")}
+        names = ("value", "lower", "upper", *(() if side.scales is None else ("scales",)))
+        bounds: dict[str, Any] = {name: getattr(side, name).astype(dtype) for name in names}
+        if side.weights is not None:
+            bounds["weights"] = tuple(weight.astype(dtype) for weight in side.weights)
         return replace(self, by_row=replace(side, **bounds))
 
 

@@ -40,8 +40,8 @@ class Residuals(Protocol):
     """What a noise scale is estimated from: the cells of a fit."""
 
     @property
-    def n_cells(self) -> int:
-        """Number of observed cells."""
+    def n_cells(self) -> float:
+        """Number of observed cells, or their weight."""
 
     @property
     def largest(self) -> float:
@@ -67,11 +67,11 @@ class Loss(ABC):
         """The compiled struct that serves it."""
 
     @abstractmethod
-    def objective(self, loss: float, penalty: float, n_exact: int) -> float:
+    def objective(self, loss: float, penalty: float, n_exact: float) -> float:
         """Return the objective from the loss of all cells and the penalty."""
 
     @abstractmethod
-    def unit(self, n_cells: int, first: float, now: float) -> float:
+    def unit(self, n_cells: float, first: float, now: float) -> float:
         """Return what a fall of the objective is measured by, given where it began and is."""
 
     @abstractmethod
@@ -125,10 +125,20 @@ class Loss(ABC):
         """Return the expected squared residual of each cell given its interval."""
         return self._squares(self.cells(x, lower, upper, threads))
 
-    def sums(self, x: NDArray, lower: NDArray, upper: NDArray, threads: int = 1) -> CensoredSums:
+    def sums(
+        self,
+        x: NDArray,
+        lower: NDArray,
+        upper: NDArray,
+        threads: int = 1,
+        weight: NDArray | None = None,
+    ) -> CensoredSums:
         """Return what the noise scale needs to know of censored cells predicted as ``x``."""
         cell = self.cells(x, lower, upper, threads)
-        return CensoredSums(float(cell.value.sum()), float(self._squares(cell).sum()))
+        value, squares = cell.value, self._squares(cell)
+        if weight is not None:
+            value, squares = weight * value, weight * squares
+        return CensoredSums(float(value.sum()), float(squares.sum()))
 
     def _squares(self, cell: CellLoss) -> NDArray[np.float64]:
         # variance + squared mean of the residual given the interval
@@ -146,11 +156,11 @@ class Hinge(Loss):
         """The compiled hinge."""
         return kernels.hinge()
 
-    def objective(self, loss: float, penalty: float, n_exact: int) -> float:
+    def objective(self, loss: float, penalty: float, n_exact: float) -> float:
         """Return loss + penalty."""
         return loss + penalty
 
-    def unit(self, n_cells: int, first: float, now: float) -> float:
+    def unit(self, n_cells: float, first: float, now: float) -> float:
         """Return the objective itself; if it has all but vanished, a share of where it began."""
         return max(abs(now), 1e-12 * abs(first))
 
@@ -176,9 +186,12 @@ class Tobit(Loss):
     ----------
     scale : float
         Standard deviation of the noise.
+    known : bool
+        Whether it is known, and not to be estimated.
     """
 
     scale: float
+    known: bool = False
     has_scale: ClassVar[bool] = True
 
     @property
@@ -186,12 +199,12 @@ class Tobit(Loss):
         """The compiled likelihood at this scale."""
         return kernels.tobit(self.scale)
 
-    def objective(self, loss: float, penalty: float, n_exact: int) -> float:
+    def objective(self, loss: float, penalty: float, n_exact: float) -> float:
         """Return a negative log-likelihood plus the penalty in its unit."""
         value = loss + penalty
         return value / self.scale**2 + n_exact * np.log(np.sqrt(2 * np.pi) * self.scale)
 
-    def unit(self, n_cells: int, first: float, now: float) -> float:
+    def unit(self, n_cells: float, first: float, now: float) -> float:
         """Return the number of cells: a log-likelihood has no zero to compare it with."""
         return float(n_cells)
 
@@ -215,6 +228,8 @@ class Tobit(Loss):
         likelihood. It never grows past the largest value or limit: where nearly all is
         censored, the matrix and the scale would drive each other up.
         """
+        if self.known:
+            return self, loss
         best, now = self, fit.censored(self)
         exact = max(loss - now.loss, 0.0)
         least = 1e-6 * fit.largest or np.finfo(np.float64).tiny

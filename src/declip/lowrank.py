@@ -12,14 +12,44 @@ from numpy.typing import NDArray
 from declip import kernels
 from declip.svd import SVD, balancing_maps
 
-__all__ = ["LowRank", "squared_norm"]
+__all__ = ["GroupOffsets", "LowRank", "squared_norm"]
 
 _STRIP = 4096  # rows widened to double precision at a time
 
 
 @dataclass(frozen=True, eq=False)
+class GroupOffsets:
+    """An offset for each group of rows and each column.
+
+    Attributes
+    ----------
+    index : ndarray of shape (n_rows,)
+        The group of each row; -1 for none.
+    offsets : ndarray of shape (n_groups + 1, n_cols)
+        Theirs; the last row, of those that have no group, is 0.
+    """
+
+    index: NDArray[np.int32]
+    offsets: NDArray
+
+    def _check_loaded(self) -> None:
+        """Refuse groups that were read from a file and that have no offsets."""
+        inside = np.all((self.index >= -1) & (self.index < len(self.offsets) - 1))
+        if not (inside and np.isfinite(self.offsets).all()):
+            raise ValueError("the groups of rows and their offsets do not fit together")
+
+    def at(self, rows: NDArray | slice, cols: NDArray | slice) -> NDArray:
+        """Return the offsets of single cells."""
+        return self.offsets[self.index[rows], cols]
+
+    def block(self, rows: NDArray | slice, cols: NDArray | slice) -> NDArray:
+        """Return the offsets of a block of cells."""
+        return self.offsets[self.index[rows]][:, cols]
+
+
+@dataclass(frozen=True, eq=False)
 class LowRank:
-    """X = P Q^T, or with offsets X = P Q^T + b 1^T + 1 c^T + mean.
+    """X = P Q^T, or with offsets X = P Q^T + b 1^T + 1 c^T + mean; those of groups come on top.
 
     The offsets ride along as one more column, so that one sweep solves for factors and offset
     together: ``A = [P, b]`` and ``B = [Q, c]``.
@@ -34,12 +64,15 @@ class LowRank:
         Constant added to every cell.
     bias : bool
         Whether the last columns of A and B are offsets.
+    groups : GroupOffsets, optional
+        Offsets of groups of rows; solvers take them off the cells instead.
     """
 
     A: NDArray
     B: NDArray
     mean: float = 0.0
     bias: bool = False
+    groups: GroupOffsets | None = None
 
     def __post_init__(self) -> None:
         for name in ("A", "B"):  # the kernels read rows
@@ -115,11 +148,11 @@ class LowRank:
         return design, self.B[:, -1] + self.B.dtype.type(self.mean)
 
     def row_problem(
-        self, side: kernels.Side, loss: kernels.Loss, ridge: NDArray | None = None
+        self, side: kernels.Side, loss: kernels.Loss, ridge: NDArray | None = None, **drawn: Any
     ) -> kernels.RowProblem:
         """Return the problem of the rows, of which ``side`` holds the cells, at these columns."""
         design, offset = self.design()
-        return kernels.RowProblem(side, design, offset, loss, ridge)
+        return kernels.RowProblem(side, design, offset, loss, ridge, **drawn)
 
     def balanced(self) -> tuple[LowRank, NDArray, tuple[NDArray, NDArray]]:
         """Return the same X with P = U sqrt(S) and Q = V sqrt(S), with S and the maps used.
@@ -183,7 +216,7 @@ class LowRank:
             grown = np.zeros((size, F.shape[1]), F.dtype)
             grown[at[at >= 0]] = F[at >= 0]
             sides.append(grown)
-        return replace(self, A=sides[0], B=sides[1])
+        return replace(self, A=sides[0], B=sides[1], groups=None)
 
     def in_units(self, scale: NDArray, shift: NDArray) -> LowRank:
         """Return the matrix with its column j times ``scale[j]`` plus ``shift[j]``.
@@ -198,11 +231,17 @@ class LowRank:
             A, B = [self.P, self.row_offset * self.dtype.type(scale[0])], [Q, offset]
         else:
             A, B = [self.A, none], [Q, scale.astype(self.dtype), offset]
-        return LowRank(np.column_stack(A), np.column_stack(B), bias=True)
+        groups = self.groups
+        if groups is not None:
+            groups = replace(groups, offsets=groups.offsets * scale.astype(self.dtype))
+        return LowRank(np.column_stack(A), np.column_stack(B), bias=True, groups=groups)
 
     def astype(self, dtype: Any) -> LowRank:
         """Return the same matrix with factors of another floating type."""
-        return replace(self, A=self.A.astype(dtype), B=self.B.astype(dtype))
+        groups = self.groups
+        if groups is not None:
+            groups = replace(groups, offsets=groups.offsets.astype(dtype))
+        return replace(self, A=self.A.astype(dtype), B=self.B.astype(dtype), groups=groups)
 
     def squared_norm(self) -> float:
         """Return |A|^2 + |B|^2, offsets included."""
@@ -217,6 +256,8 @@ class LowRank:
         x += self.A.dtype.type(self.mean)
         if self.bias:
             x += self.row_offset[rows] + self.col_offset[cols]
+        if self.groups is not None:
+            x += self.groups.at(rows, cols)
         return x
 
     def block(
@@ -229,6 +270,8 @@ class LowRank:
         if self.bias:
             x += self.row_offset[rows][:, None]
             x += self.col_offset[cols]
+        if self.groups is not None:
+            x += self.groups.block(rows, cols)
         return x
 
 

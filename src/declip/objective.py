@@ -48,7 +48,7 @@ def objective(
 ) -> float:
     """Return the objective of the factor model."""
     cells = total_loss(intervals, model, loss, threads)
-    return loss.objective(cells, penalty.value(model), intervals.n_exact)
+    return loss.objective(cells, penalty.value(model), intervals.weight[0])
 
 
 def total_loss(
@@ -107,6 +107,8 @@ def _all_at_once(intervals: Intervals, model: LowRank) -> bool:
     """Return whether X as a whole is made sooner than its observed cells one by one."""
     n_rows, n_cols = intervals.shape
     observed = intervals.n_exact + intervals.n_censored
+    if intervals.by_row.weights is not None:
+        return False
     wide, full = _MANY_FACTORS <= model.rank, _MOSTLY_OBSERVED * n_rows * n_cols <= observed
     return wide and full and fits_dense(intervals.shape)
 

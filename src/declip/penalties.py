@@ -10,12 +10,16 @@ penalty                value                                           a solver 
 
 At balanced factors the ridge on P and Q is the trace norm of P Q^T. On offsets it is
 :math:`\frac{\alpha_b}{2} (|b|^2 + |c|^2)`.
+
+The ridge may have a `FactorPrior` on a side: then rows (or columns) are not drawn to 0 each on its
+own, but to what the prior expects of them given the others, as features (`FeaturePrior`) do.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,9 +27,81 @@ from scipy.sparse.linalg import LinearOperator
 
 from declip.clipping import Clipping, Limits, clipping
 from declip.lowrank import LowRank, squared_norm
-from declip.svd import SVD, exceed, operator_norm, shrink
+from declip.svd import SVD, exceed, maps_of_roots, operator_norm, shrink
 
-__all__ = ["ClippedTraceNorm", "Ridge", "TraceNorm"]
+__all__ = ["ClippedTraceNorm", "FactorPrior", "FeaturePrior", "Ridge", "RowPull", "TraceNorm"]
+
+
+class RowPull(NamedTuple):
+    """What a sweep draws the rows to: ``strength[i] * ridge * |p_i - centre_i|^2 / 2``.
+
+    Attributes
+    ----------
+    centre : ndarray of shape (n_rows, k)
+        One point for each row.
+    strength : ndarray of shape (n_rows,) or None
+        One number for each row; None is 1 for all.
+    """
+
+    centre: NDArray
+    strength: NDArray | None = None
+
+
+class FactorPrior(Protocol):
+    r"""A penalty on the factors F of one side that couples its rows: ridge / 2 tr F^T K F.
+
+    K = D - N with D diagonal and positive, N positive semi-definite, K too. So at any F0 it lies
+    below :math:`\sum_i D_i |f_i - (N F_0)_i / D_i|^2` plus a constant, with equality at F0: a ridge
+    on each row alone, about a centre of its own. That is what a sweep lowers.
+    """
+
+    @property
+    def strength(self) -> NDArray[np.float64] | None:
+        """The diagonal D; None is 1 for all rows."""
+
+    def pulled(self, F: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return N F."""
+
+
+@dataclass(frozen=True, eq=False)
+class FeaturePrior:
+    r"""Factors that are linear in features: :math:`\min_W |F - X W|^2 + \sum_f \rho_f |w_f|^2`.
+
+    With the minimum over W taken, that is :math:`tr F^T (I - X (X^T X + \rho)^{-1} X^T) F`.
+
+    Attributes
+    ----------
+    features : ndarray of shape (n_rows, n_features)
+        One row of numbers for each row of the side.
+    ridge : ndarray of shape (n_features,)
+        Strength on the coefficients of each feature, as a share of that on the factors.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from declip.penalties import FeaturePrior
+    >>> prior = FeaturePrior(np.array([[1.0], [-1.0]]), np.array([2.0]))
+    >>> prior.coefficients(np.array([[3.0], [-3.0]]))  # 6 / (2 + 2)
+    array([[1.5]])
+    """
+
+    features: NDArray[np.float64]
+    ridge: NDArray[np.float64]
+    strength: None = None
+
+    @cached_property
+    def solved(self) -> NDArray[np.float64]:
+        """(X^T X + rho)^-1 X^T."""
+        X = self.features
+        return np.asarray(np.linalg.solve(X.T @ X + np.diag(self.ridge), X.T), np.float64)
+
+    def coefficients(self, F: NDArray) -> NDArray[np.float64]:
+        """Return the W that is best for factors F."""
+        return np.asarray(self.solved @ F, np.float64)
+
+    def pulled(self, F: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return X W."""
+        return self.features @ self.coefficients(F)
 
 
 @dataclass(frozen=True)
@@ -38,10 +114,24 @@ class Ridge:
         Strength on the factors.
     alpha_bias : float, optional
         Strength on the offsets; by default the same.
+    row_prior, col_prior : FactorPrior, optional
+        What rows and columns are drawn to; by default 0.
     """
 
     alpha: float
     alpha_bias: float | None = None
+    row_prior: FactorPrior | None = None
+    col_prior: FactorPrior | None = None
+
+    @property
+    def T(self) -> Ridge:
+        """The same for the transposed table."""
+        return replace(self, row_prior=self.col_prior, col_prior=self.row_prior)
+
+    @property
+    def plain(self) -> bool:
+        """Whether every row and column is drawn to 0 on its own."""
+        return self.row_prior is None and self.col_prior is None
 
     @property
     def on_offsets(self) -> float:
@@ -50,6 +140,10 @@ class Ridge:
 
     def value(self, model: LowRank) -> float:
         """Return alpha / 2 (|P|^2 + |Q|^2) + alpha_bias / 2 (|b|^2 + |c|^2)."""
+        if not self.plain:
+            grams = _gram(self.row_prior, model.A) + _gram(self.col_prior, model.B)
+            ridge = self.vector(model.rank, model.bias)
+            return 0.5 * float(ridge @ np.diagonal(grams))
         # Offsets are in the unit of the data, factors in its root: neither may drown the other.
         offsets = squared_norm(model.row_offset) + squared_norm(model.col_offset)
         return self.of_squares(squared_norm(model.P) + squared_norm(model.Q), offsets)
@@ -65,9 +159,64 @@ class Ridge:
             ridge[-1] = self.on_offsets
         return ridge
 
+    def pull(self, A: NDArray) -> RowPull | None:
+        """Return what a sweep over rows with these factors draws them to; None is 0."""
+        prior = self.row_prior
+        if prior is None:
+            return None
+        strength, pulled = prior.strength, prior.pulled(A.astype(np.float64))
+        if strength is None:
+            return RowPull(pulled.astype(A.dtype))
+        return RowPull((pulled / strength[:, None]).astype(A.dtype), strength.astype(A.dtype))
+
+    def balanced(self, model: LowRank) -> tuple[LowRank, tuple[NDArray, NDArray]]:
+        """Return the same matrix with the factors of the least penalty, and the maps used."""
+        if self.plain:
+            balanced, _, maps = model.balanced()
+            return balanced, maps
+        roots = [
+            _root(_gram(prior, F))
+            for prior, F in ((self.row_prior, model.P), (self.col_prior, model.Q))
+        ]
+        _, M, N = maps_of_roots(*roots)
+        return model.mapped(M, N), (M, N)
+
+    def centred(self, model: LowRank) -> tuple[LowRank, tuple[float, float]]:
+        """Return the same matrix with the offsets of the least penalty, the mean being free."""
+        if self.plain or not model.bias:
+            return model.centred()
+        shifts = _level(self.row_prior, model.row_offset), _level(self.col_prior, model.col_offset)
+        return model.shifted(shifts), shifts
+
     def trace_norm(self) -> TraceNorm:
         """Return what it is for balanced factors."""
         return TraceNorm(self.alpha)
+
+
+def _precision(prior: FactorPrior | None, F: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return K F."""
+    if prior is None:
+        return F
+    own = F if prior.strength is None else prior.strength[:, None] * F
+    return own - prior.pulled(F)
+
+
+def _gram(prior: FactorPrior | None, F: NDArray) -> NDArray[np.float64]:
+    """Return F^T K F."""
+    F = F.astype(np.float64)
+    return F.T @ _precision(prior, F)
+
+
+def _root(gram: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return R with R^T R = gram."""
+    squares, V = np.linalg.eigh(0.5 * (gram + gram.T))
+    return np.sqrt(np.maximum(squares, 0.0))[:, None] * V.T
+
+
+def _level(prior: FactorPrior | None, offset: NDArray) -> float:
+    """Return the t of the least (b - t)^T K (b - t)."""
+    K1 = _precision(prior, np.ones((len(offset), 1)))[:, 0]
+    return float(K1 @ offset.astype(np.float64)) / float(K1.sum())
 
 
 @dataclass(frozen=True)

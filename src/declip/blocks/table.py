@@ -19,7 +19,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from declip.blocks.summary import Summary
 from declip.cells import Cells
@@ -108,7 +107,7 @@ class Block:
         """Return the cells of some columns, column by column; rows count from the block's first."""
         return _treated(stretch(Cells(*self._arrays()[7:]), first, last), clipped)
 
-    def _arrays(self) -> list[NDArray]:
+    def _arrays(self) -> list[Any]:
         arrays, size = self.layout()
         path = Path(self.path)
         if not path.is_file() or path.stat().st_size != size:

@@ -68,6 +68,10 @@ class Side(Protocol):
     def lower(self) -> Floats: ...  # noqa: D102
     @property
     def upper(self) -> Floats: ...  # noqa: D102
+    @property
+    def weights(self) -> tuple[Floats, Floats] | None: ...  # noqa: D102
+    @property
+    def scales(self) -> Floats | None: ...  # noqa: D102
 
 
 class CellLoss(NamedTuple):
@@ -90,7 +94,9 @@ class RowProblem:
     """What the rows of one side are fitted to, with the factors of the other side fixed.
 
     Row i has the factors p = own[i]: its cells are predicted as ``design[j] @ p + offset[j]``, and
-    its objective is the loss of its cells plus ``sum(ridge * p**2) / 2``.
+    its objective is the loss of its cells, each times its weight if they have any, plus ``sum(ridge
+    * p**2) / 2``; with centres and strengths of rows ``row_ridge[i] * sum(ridge * (p -
+    centre[i])**2) / 2``.
 
     Attributes
     ----------
@@ -104,6 +110,10 @@ class RowProblem:
         Of censored cells.
     ridge : ndarray of shape (k,), optional
         Strength of the penalty on each factor; needed to solve for rows.
+    centre : ndarray of shape (n_rows, k), optional
+        What the penalty draws each row to; by default 0.
+    row_ridge : ndarray of shape (n_rows,), optional
+        By what the penalty of each row is multiplied; by default 1.
     """
 
     side: Side
@@ -111,16 +121,27 @@ class RowProblem:
     offset: Floats
     loss: Loss
     ridge: Floats | None = None
+    centre: Floats | None = None
+    row_ridge: Floats | None = None
 
     @property
     def compiled(self) -> Any:
         """The same, checked and as the compiled loops take it."""
-        ridge = np.empty(0, self.design.dtype) if self.ridge is None else self.ridge
-        cells = _cells(self.side)
-        return _kernels.row_problem(cells, self.design, self.offset, ridge, self.loss.compiled)
+        dtype = self.design.dtype
+        ridge, row_ridge = _or_empty(self.ridge, dtype), _or_empty(self.row_ridge, dtype)
+        centre = np.empty((0, 0), dtype) if self.centre is None else self.centre
+        cells, loss = _cells(self.side), self.loss.compiled
+        return _kernels.row_problem(cells, self.design, self.offset, ridge, loss, centre, row_ridge)
 
 
-def _cells(side: Side) -> Any:
+def _or_empty(given: Floats | None, dtype: Any) -> Floats:
+    return np.empty(0, dtype) if given is None else given
+
+
+def _cells(side: Side, weighted: bool = True) -> Any:
+    none = np.empty(0, side.value.dtype)
+    exact, censored = (side.weights if weighted else None) or (none, none)
+    scales = side.scales if weighted else None
     return _kernels.cells(
         side.exact_ptr,
         side.exact_idx,
@@ -129,6 +150,9 @@ def _cells(side: Side) -> Any:
         side.censored_idx,
         side.lower,
         side.upper,
+        exact,
+        censored,
+        none if scales is None else scales,
     )
 
 
@@ -268,12 +292,16 @@ class DrawProblem:
         The cells, of float64.
     design, offset : ndarray
         As in `RowProblem`.
-    prior : (matrix, vector)
-        Precision of the normal prior of a row, and that precision times its mean.
+    prior : (matrix, vector or matrix)
+        Precision of the normal prior of a row, and that precision times its mean: one vector for
+        all rows, or a row for each.
     precision : (ndarray, ndarray)
         Of the noise: for each row of this side, and of the other.
     df : float
         Degrees of freedom of Student t noise; 0 for normal noise.
+    prior_scale : ndarray, optional
+        By what the prior precision of each row is multiplied (not what is given as that times its
+        mean); by default 1.
     """
 
     side: Side
@@ -282,6 +310,7 @@ class DrawProblem:
     prior: Pair
     precision: Pair
     df: float = 0.0
+    prior_scale: NDArray[np.float64] | None = None
 
 
 def draw_rows(
@@ -319,15 +348,18 @@ def draw_rows(
     """
     squares = np.zeros(len(own))
     exact_weight, censored_weight = cells.weights or (np.empty(0), np.empty(0))
+    precision, information = rows.prior
     failed = _kernels.draw_rows(
-        _cells(rows.side),
+        _cells(rows.side, weighted=False),
         cells.z,
         exact_weight,
         censored_weight,
         own,
         rows.design,
         rows.offset,
-        *rows.prior,
+        precision,
+        np.atleast_2d(information),
+        _or_empty(rows.prior_scale, np.float64),
         *rows.precision,
         rows.df if cells.weights else 0.0,
         *key,

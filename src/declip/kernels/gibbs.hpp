@@ -59,7 +59,10 @@ struct RowDraw {
     // H and r of the prior and all cells, factored; g = U^-T r. False if H is not positive definite.
     bool gather() {
         std::memcpy(w.H.get(), problem.prior_precision, sizeof(double) * ld * ld);
-        std::memcpy(w.r.get(), problem.prior_information, sizeof(double) * ld);
+        std::memcpy(w.r.get(), problem.prior_information + i * problem.information_stride, sizeof(double) * ld);
+        if (problem.prior_scale != nullptr)
+            for (int a = 0; a < problem.k; ++a)
+                for (int b = 0; b < problem.k; ++b) w.H[a * ld + b] *= problem.prior_scale[i];
         for (int64_t c = cells.exact_ptr[i]; c < cells.exact_ptr[i + 1]; ++c) {
             const int32_t j = cells.exact_idx[c];
             add(factor(j), cells.value[c] - problem.offset[j], precision(j, problem.exact_weight, c));

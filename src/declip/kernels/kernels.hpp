@@ -12,6 +12,9 @@ struct RowCells {
     const int32_t* censored_idx;
     const T* lower;
     const T* upper;
+    const T* exact_weight;  // read where cells are weighted
+    const T* censored_weight;
+    const T* censored_scale;  // of the noise of each cell, or null: that of the loss
 };
 
 // All rows, compressed: the cells of row i are [ptr[i], ptr[i + 1]).
@@ -25,6 +28,10 @@ struct CellsView {
     const int32_t* censored_idx;
     const T* lower;
     const T* upper;
+    bool weighted = false;
+    const T* exact_weight = nullptr;
+    const T* censored_weight = nullptr;
+    const T* censored_scale = nullptr;  // or null: the scale of the loss
 };
 
 // The loss of a censored cell, as it is named outside of the kernels (see with_loss in loss.hpp).
@@ -50,6 +57,8 @@ struct Problem {
     int inner_steps;       // Newton steps a row at most
     int cg_steps;          // 0: Cholesky
     double inner_tol;      // stop when a step can gain less than this share of the row's objective
+    const T* centre = nullptr;     // of each row, k numbers: what the ridge draws its factors to; or null: 0
+    const T* row_ridge = nullptr;  // by what the ridge of each row is multiplied, or null: 1
 };
 
 // Lowers the objective of rows, one chunk after the other, in scratch of its own: one for each thread.
@@ -80,7 +89,9 @@ struct DrawProblem {
     const double* own_precision;
     const double* other_precision;
     const double* prior_precision;    // ld x ld
-    const double* prior_information;  // prior precision times prior mean
+    const double* prior_information;  // prior precision times prior mean: of all rows, or of each
+    int64_t information_stride;       // from row to row: 0 or ld
+    const double* prior_scale;        // by what the prior precision of each row is multiplied, or null: 1
     int ld, k;
     double df;  // of Student t noise, where there are weights
     uint64_t seed, sweep;

@@ -9,6 +9,7 @@
 
 #include <cmath>
 #include <limits>
+#include <type_traits>
 
 #include "kernels.hpp"
 
@@ -19,6 +20,8 @@ struct CellLoss {
 };
 
 struct Hinge {
+    static constexpr bool weighted = false;
+    Hinge with_scale(double) const { return {}; }
     CellLoss operator()(double x, double lower, double upper) const {
         const double nearest = x < lower ? lower : (x > upper ? upper : x);
         const double r = x - nearest;
@@ -83,7 +86,9 @@ inline NormalMass normal_mass(double a, double b) {
 }
 
 struct Tobit {
+    static constexpr bool weighted = false;
     double scale;
+    Tobit with_scale(double other) const { return {other}; }
 
     // A range so narrow that the density is exponential over it: mass = phi(m) 2 sinh(m h) / m, with its middle m and
     // half its width h in units of the scale. Taken from the bounds, since (lower - x) would round their difference off.
@@ -106,6 +111,26 @@ struct Tobit {
     }
 };
 
+// A loss of cells that have weights, and where their errors are known noise scales of their own.
+template <class Loss>
+struct Weighted {
+    static constexpr bool weighted = true;
+    Loss loss;
+};
+
+// The loss of the censored cell c of a row, predicted as x.
+template <class Loss, class T>
+CellLoss loss_of_cell(const Loss& loss, const RowCells<T>& row, int64_t c, double x) {
+    if constexpr (Loss::weighted) {
+        const auto own = row.censored_scale != nullptr ? loss.loss.with_scale(row.censored_scale[c]) : loss.loss;
+        const CellLoss cell = own(x, row.lower[c], row.upper[c]);
+        const double weight = row.censored_weight[c];
+        return {weight * cell.value, weight * cell.gradient, weight * cell.curvature};
+    } else {
+        return loss(x, row.lower[c], row.upper[c]);
+    }
+}
+
 // Returns f(loss) for the loss that is named: the one place where one is chosen.
 template <class F>
 auto with_loss(const LossSpec& named, F f) {
@@ -113,6 +138,15 @@ auto with_loss(const LossSpec& named, F f) {
         case LossKind::tobit: return f(Tobit{named.scale});
         default: return f(Hinge{});
     }
+}
+
+// The same for the cells of a table, which may have weights.
+template <class T, class F>
+auto with_loss_of(const CellsView<T>& cells, const LossSpec& named, F f) {
+    return with_loss(named, [&](const auto& loss) {
+        using Loss = std::decay_t<decltype(loss)>;
+        return cells.weighted ? f(Weighted<Loss>{loss}) : f(loss);
+    });
 }
 
 }  // namespace

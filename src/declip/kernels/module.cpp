@@ -88,11 +88,18 @@ struct Cells {
     In<int64_t> censored_ptr;
     In<int32_t> censored_idx;
     In<T> lower, upper;
+    In<T> exact_weight, censored_weight, censored_scale;  // or empty
 
     Cells(In<int64_t> exact_ptr, In<int32_t> exact_idx, In<T> value, In<int64_t> censored_ptr,
-          In<int32_t> censored_idx, In<T> lower, In<T> upper)
+          In<int32_t> censored_idx, In<T> lower, In<T> upper, In<T> exact_weight, In<T> censored_weight,
+          In<T> censored_scale)
         : exact_ptr(exact_ptr), exact_idx(exact_idx), value(value), censored_ptr(censored_ptr),
-          censored_idx(censored_idx), lower(lower), upper(upper) {
+          censored_idx(censored_idx), lower(lower), upper(upper), exact_weight(exact_weight),
+          censored_weight(censored_weight), censored_scale(censored_scale) {
+        require(!weighted() || (exact_weight.shape(0) == value.shape(0) && censored_weight.shape(0) == lower.shape(0)),
+                "weights disagree with the cells");
+        require(censored_scale.shape(0) == 0 || (weighted() && censored_scale.shape(0) == lower.shape(0)),
+                "noise scales disagree with the cells");
         const int64_t n = static_cast<int64_t>(exact_ptr.shape(0)) - 1;
         require(n >= 0 && censored_ptr.shape(0) == exact_ptr.shape(0), "row pointers disagree");
         require(exact_idx.shape(0) == value.shape(0) && exact_ptr.data()[n] == static_cast<int64_t>(value.shape(0)),
@@ -102,24 +109,33 @@ struct Cells {
                 "censored cells disagree with their pointers");
     }
 
+    bool weighted() const { return exact_weight.shape(0) + censored_weight.shape(0) > 0; }
     CellsView<T> view() const {
         return {static_cast<int64_t>(exact_ptr.shape(0)) - 1, exact_ptr.data(), exact_idx.data(), value.data(),
-                censored_ptr.data(), censored_idx.data(), lower.data(), upper.data()};
+                censored_ptr.data(), censored_idx.data(), lower.data(), upper.data(), weighted(), exact_weight.data(),
+                censored_weight.data(), censored_scale.shape(0) > 0 ? censored_scale.data() : nullptr};
     }
 };
 
-// What the rows of a table are fitted to: their cells at other[j] . p + offset[j], and the ridge on p (or none).
+// What the rows of a table are fitted to: their cells at other[j] . p + offset[j], and the ridge on p (or none), which
+// may draw each row to a centre of its own, with a strength of its own.
 template <class T>
 struct RowProblem {
     Cells<T> cells;
     Matrix<T> other;
     In<T> offset, ridge;
     LossSpec loss;
+    Matrix<T> centre;    // or empty
+    In<T> row_ridge;     // or empty
 
-    RowProblem(const Cells<T>& cells, Matrix<T> other, In<T> offset, In<T> ridge, const LossSpec& loss)
-        : cells(cells), other(other), offset(offset), ridge(ridge), loss(loss) {
+    RowProblem(const Cells<T>& cells, Matrix<T> other, In<T> offset, In<T> ridge, const LossSpec& loss, Matrix<T> centre,
+               In<T> row_ridge)
+        : cells(cells), other(other), offset(offset), ridge(ridge), loss(loss), centre(centre), row_ridge(row_ridge) {
         require(offset.shape(0) == other.shape(0) && (ridge.shape(0) == 0 || ridge.shape(0) == other.shape(1)),
                 "factor shapes disagree");
+        require(centre.shape(0) == 0 || fits(centre), "centres disagree with the factors");
+        require(row_ridge.shape(0) == 0 || row_ridge.shape(0) + 1 == cells.exact_ptr.shape(0),
+                "strengths of rows disagree with the rows");
     }
 
     int k() const { return static_cast<int>(other.shape(1)); }
@@ -170,10 +186,12 @@ double update_rows(const RowProblem<T>& rows, OutMatrix<T> own, int inner_steps,
     const Padded<T> padded(rows.other, rows.ridge.data(), ld, half);
     const T shift = rows.offset.shape(0) > 0 ? *rows.offset.data() : T(0);
     const int64_t n_other = rows.other.shape(0);
-    const bool nearly_full = rows.cells.value.shape(0) > kNearlyFull * cells.n_rows * n_other;
+    const bool nearly_full = !cells.weighted && rows.cells.value.shape(0) > kNearlyFull * cells.n_rows * n_other;
     const Problem<T> problem{padded.other.get(), padded.half.get(), unless_constant<T>(rows.offset), shift,
                              padded.ridge.data(), n_other, nearly_full, ld, k, rows.loss,
-                             inner_steps, cg_steps, inner_tol};
+                             inner_steps, cg_steps, inner_tol,
+                             rows.centre.shape(0) > 0 ? rows.centre.data() : nullptr,
+                             rows.row_ridge.shape(0) > 0 ? rows.row_ridge.data() : nullptr};
     return over_chunks_with(chunks_of(cells, k), threads, [&] {
         std::unique_ptr<RowWorker> worker(kernels<T>().sweep_worker(problem, cells, own.data()));
         return [worker = std::move(worker)](int64_t begin, int64_t end) { return worker->rows(begin, end); };
@@ -188,7 +206,7 @@ double over_rows(const RowProblem<T>& rows, int threads, F f) {
     const int k = rows.k(), ld = kernels<T>().padded(k);
     const Padded<T> padded(rows.other, nullptr, ld);
     const Problem<T> problem{padded.other.get(), nullptr, rows.offset.data(), T(0), nullptr, 0, false, ld, k, rows.loss,
-                             0, 0, 0.0};
+                             0, 0, 0.0, nullptr, nullptr};
     return over_chunks(chunks_of(cells, k), threads,
                        [&](int64_t begin, int64_t end) { return f(problem, cells, begin, end); });
 }
@@ -296,12 +314,14 @@ std::vector<double> padded_square(Matrix<double> A, int ld) {
 
 double draw_rows(const Cells<double>& table, Out<double> z, Out<double> exact_weight, Out<double> censored_weight,
                  OutMatrix<double> own, Matrix<double> other, In<double> offset, Matrix<double> prior_precision,
-                 In<double> prior_information, In<double> own_precision, In<double> other_precision, double df,
-                 uint64_t seed, uint64_t sweep, bool same_stream, Out<double> squares, int threads) {
+                 Matrix<double> prior_information, In<double> prior_scale, In<double> own_precision,
+                 In<double> other_precision, double df, uint64_t seed, uint64_t sweep, bool same_stream, Out<double> squares, int threads) {
     const CellsView<double> cells = table.view();
     const size_t n = own.shape(0), m = other.shape(0), k = own.shape(1);
     require(static_cast<int64_t>(n) == cells.n_rows && other.shape(1) == k && prior_precision.shape(0) == k &&
-                prior_precision.shape(1) == k && prior_information.shape(0) == k,
+                prior_precision.shape(1) == k && prior_information.shape(1) == k &&
+                (prior_information.shape(0) == 1 || prior_information.shape(0) == n) &&
+                (prior_scale.shape(0) == 0 || prior_scale.shape(0) == n),
             "factor shapes disagree");
     require(offset.shape(0) == m && other_precision.shape(0) == m && own_precision.shape(0) == n &&
                 squares.shape(0) == n && z.shape(0) == table.lower.shape(0),
@@ -314,10 +334,14 @@ double draw_rows(const Cells<double>& table, Out<double> z, Out<double> exact_we
     const int ld = kernels<double>().padded(static_cast<int>(k));
     const Padded<double> padded(other, nullptr, ld);
     const std::vector<double> precision = padded_square(prior_precision, ld);
-    std::vector<double> information(ld, 0.0);
-    std::copy(prior_information.data(), prior_information.data() + k, information.begin());
+    const size_t n_priors = prior_information.shape(0);
+    std::vector<double> information(n_priors * ld, 0.0);
+    for (size_t i = 0; i < n_priors; ++i)
+        std::copy(prior_information.data() + i * k, prior_information.data() + (i + 1) * k, information.begin() + i * ld);
     const DrawProblem problem{padded.other.get(), offset.data(), own_precision.data(), other_precision.data(),
-                              precision.data(), information.data(), ld, static_cast<int>(k), df, seed, sweep,
+                              precision.data(), information.data(), n_priors > 1 ? ld : 0,
+                              prior_scale.shape(0) > 0 ? prior_scale.data() : nullptr,
+                              ld, static_cast<int>(k), df, seed, sweep,
                               same_stream, own.data(), z.data(), weighted ? exact_weight.data() : nullptr,
                               weighted ? censored_weight.data() : nullptr, squares.data()};
     return over_chunks(chunks_of(cells, static_cast<int>(k)), threads, [&](int64_t begin, int64_t end) {
@@ -362,17 +386,19 @@ void define(nb::module_& m) {
     m.def(
         "cells",
         [](In<int64_t> exact_ptr, In<int32_t> exact_idx, In<T> value, In<int64_t> censored_ptr,
-           In<int32_t> censored_idx, In<T> lower, In<T> upper) {
-            return Cells<T>(exact_ptr, exact_idx, value, censored_ptr, censored_idx, lower, upper);
+           In<int32_t> censored_idx, In<T> lower, In<T> upper, In<T> exact_weight, In<T> censored_weight,
+           In<T> censored_scale) {
+            return Cells<T>(exact_ptr, exact_idx, value, censored_ptr, censored_idx, lower, upper, exact_weight,
+                            censored_weight, censored_scale);
         },
         as_is("exact_ptr"), as_is("exact_idx"), as_is("value"), as_is("censored_ptr"), as_is("censored_idx"),
-        as_is("lower"), as_is("upper"));
+        as_is("lower"), as_is("upper"), as_is("exact_weight"), as_is("censored_weight"), as_is("censored_scale"));
     m.def(
         "row_problem",
-        [](const Cells<T>& cells, Matrix<T> other, In<T> offset, In<T> ridge, const LossSpec& loss) {
-            return RowProblem<T>(cells, other, offset, ridge, loss);
-        },
-        nb::arg("cells"), as_is("other"), as_is("offset"), as_is("ridge"), nb::arg("loss"));
+        [](const Cells<T>& cells, Matrix<T> other, In<T> offset, In<T> ridge, const LossSpec& loss, Matrix<T> centre,
+           In<T> row_ridge) { return RowProblem<T>(cells, other, offset, ridge, loss, centre, row_ridge); },
+        nb::arg("cells"), as_is("other"), as_is("offset"), as_is("ridge"), nb::arg("loss"), as_is("centre"),
+        as_is("row_ridge"));
     m.def("update_rows", &update_rows<T>, nb::arg("rows"), as_is("own"), nb::arg("inner_steps"), nb::arg("cg_steps"),
           nb::arg("inner_tol"), nb::arg("half"), nb::arg("threads"));
     m.def("residuals", &residuals<T>, nb::arg("rows"), as_is("own"), as_is("exact_out"), as_is("censored_out"),
@@ -397,7 +423,7 @@ NB_MODULE(_kernels, m) {
           as_is("value"), as_is("gradient"), as_is("curvature"), nb::arg("threads"));
     m.def("draw_rows", &draw_rows, nb::arg("cells"), as_is("z"), as_is("exact_weight"), as_is("censored_weight"),
           as_is("own"), as_is("other"), as_is("offset"), as_is("prior_precision"), as_is("prior_information"),
-          as_is("own_precision"), as_is("other_precision"), nb::arg("df"), nb::arg("seed"), nb::arg("sweep"),
+          as_is("prior_scale"), as_is("own_precision"), as_is("other_precision"), nb::arg("df"), nb::arg("seed"), nb::arg("sweep"),
           nb::arg("same_stream"), as_is("squares"), nb::arg("threads"));
     m.def("truncated_normals", &truncated_normals, as_is("mean"), as_is("sd"), as_is("lower"), as_is("upper"),
           nb::arg("seed"), nb::arg("sweep"), as_is("out"), nb::arg("threads"));

@@ -1,7 +1,9 @@
 // One row of a half-sweep: with the other side's factors q_j fixed, lower the convex function of p
 //
 //   F(p) = sum over exact cells of (q_j p + o_j - m_j)^2 / 2 + sum over censored cells of loss(q_j p + o_j)
-//          + sum over a of ridge_a p_a^2 / 2
+//          + sum over a of ridge_a (p_a - centre_a)^2 / 2
+//
+// (each cell times its weight, where there are weights; the centre is 0 unless one is given for each row)
 //
 // by Newton steps d with an exact line search, so that F never rises. Everything is kept as a step from
 // the present p: rounding errors then scale with the step, not with the data.
@@ -25,7 +27,9 @@ template <class T>
 inline RowCells<T> row_cells(const CellsView<T>& v, int64_t i) {
     const int64_t e = v.exact_ptr[i], o = v.censored_ptr[i];
     return {e, v.exact_ptr[i + 1] - e, o, v.censored_ptr[i + 1] - o, v.exact_idx + e, v.value + e,
-            v.censored_idx + o, v.lower + o, v.upper + o};
+            v.censored_idx + o, v.lower + o, v.upper + o, v.weighted ? v.exact_weight + e : nullptr,
+            v.weighted ? v.censored_weight + o : nullptr,
+            v.censored_scale != nullptr ? v.censored_scale + o : nullptr};
 }
 
 template <class T>
@@ -71,6 +75,8 @@ class RowSolver {
     Scratch<T>* scratch;
     int ld;
     RowCells<T> row;
+    const T* ridge;      // of this row
+    Buffer<T> own_ridge, centre;
     bool dense;          // H is formed and factored; else conjugate gradients
     bool complement;     // and most cells are exact
     int steps_left;
@@ -155,11 +161,31 @@ class RowSolver {
             dots(X, n, ld, p.get(), r);
             for (int c = 0; c < n; ++c) r[c] += offset_of(*problem, row.exact_idx[start + c]) - row.value[start + c];
             for (int c = n; c % 4 != 0; ++c) r[c] = 0;
+            if constexpr (Loss::weighted) {
+                value += weighted_cells(start, n, X, r);
+                return;
+            }
             value += 0.5 * dot64(r, r, (n + 3) / 4 * 4);
             combine(X, n, ld, r, base.get());
             // The cells of the next block, spread over the strips of this one.
             if (dense && !complement) gram(X, X, n, ld, H.get(), Ahead{*this, start + n, kGather * kAlign<T> / ld + 1});
         });
+        return value;
+    }
+
+    // The same for exact cells with weights w: base += w r q, H += w q q^T; returns sum w r^2 / 2.
+    double weighted_cells(int64_t start, int n, const T* X, T* r) {
+        double value = 0;
+        T* const WX = scratch->weighted.get();
+        for (int c = 0; c < n; ++c) {
+            const T weight = row.exact_weight[start + c];
+            value += 0.5 * static_cast<double>(weight) * r[c] * r[c];
+            r[c] *= weight;
+            if (dense)
+                for (int a = 0; a < ld; ++a) WX[c * ld + a] = weight * X[c * ld + a];
+        }
+        combine(X, n, ld, r, base.get());
+        if (dense) gram(WX, X, n, ld, H.get(), [] {});
         return value;
     }
 
@@ -203,7 +229,7 @@ class RowSolver {
         double value = 0;
         derivative = 0;
         for (int64_t c = 0; c < row.n_censored; ++c) {
-            const CellLoss cell = (*loss)(x[c] + t * delta[c], row.lower[c], row.upper[c]);
+            const CellLoss cell = loss_of_cell(*loss, row, c, x[c] + t * delta[c]);
             value += cell.value;
             derivative += cell.gradient * delta[c];
             next_slope[c] = cell.gradient;
@@ -238,9 +264,11 @@ class RowSolver {
     // out = H v without H: ridge v + sum over cells of curvature (q v) q.
     void multiply(const T* v, T* out) {
         T* const s = scratch->weight.get();
-        for (int a = 0; a < ld; ++a) out[a] = problem->ridge[a] * v[a];
-        over_exact([&](int64_t, int n, const T* X) {
+        for (int a = 0; a < ld; ++a) out[a] = ridge[a] * v[a];
+        over_exact([&](int64_t start, int n, const T* X) {
             dots(X, n, ld, v, s);
+            if constexpr (Loss::weighted)
+                for (int c = 0; c < n; ++c) s[c] *= row.exact_weight[start + c];
             combine(X, n, ld, s, out);
         });
         over_censored([&](int64_t start, int n, const T* X) {
@@ -288,15 +316,28 @@ class RowSolver {
     }
 
     double ridge_value() const {
-        return sum64(ld, [&](int a) { return 0.5 * static_cast<double>(problem->ridge[a]) * p[a] * p[a]; });
+        return sum64(ld, [&](int a) {
+            const T away = p[a] - centre[a];
+            return 0.5 * static_cast<double>(ridge[a]) * away * away;
+        });
+    }
+
+    // The ridge of row i, and what it draws to.
+    void begin_ridge(int64_t i) {
+        if (problem->centre != nullptr) std::memcpy(centre.get(), problem->centre + i * problem->k, sizeof(T) * problem->k);
+        if (problem->row_ridge == nullptr) return;
+        for (int a = 0; a < problem->k; ++a) own_ridge[a] = problem->row_ridge[i] * problem->ridge[a];
+        ridge = own_ridge.get();
     }
 
   public:
     Buffer<T> p, H, base, grad, d;
 
     RowSolver(const Problem<T>& problem, const Loss& loss, Scratch<T>& scratch)
-        : problem(&problem), loss(&loss), scratch(&scratch), ld(problem.ld), p(ld), H(static_cast<long>(ld) * ld), base(ld),
-          grad(ld), d(ld) {}
+        : problem(&problem), loss(&loss), scratch(&scratch), ld(problem.ld), ridge(problem.ridge), own_ridge(ld), centre(ld),
+          p(ld), H(static_cast<long>(ld) * ld), base(ld), grad(ld), d(ld) {
+        for (int a = problem.k; a < ld; ++a) own_ridge[a] = 1;
+    }
 
     bool factors_H() const { return dense; }
 
@@ -308,8 +349,9 @@ class RowSolver {
         });
     }
 
-    void begin(const RowCells<T>& cells, const T* start, int k) {
+    void begin(int64_t i, const RowCells<T>& cells, const T* start, int k) {
         row = cells;
+        begin_ridge(i);
         steps_left = problem->inner_steps;
         drift = stiffest = 0;
         std::memcpy(p.get(), start, sizeof(T) * k);
@@ -329,8 +371,8 @@ class RowSolver {
         }
         objective = exact_cells() + ridge_value();
         for (int a = 0; a < ld; ++a) {
-            base[a] += problem->ridge[a] * p[a];
-            if (dense) H[a * ld + a] += problem->ridge[a];
+            base[a] += ridge[a] * (p[a] - centre[a]);
+            if (dense) H[a * ld + a] += ridge[a];
         }
         double unused;
         censored_value = censored_cells(0, unused);
@@ -369,11 +411,14 @@ class RowSolver {
     // directions that no cell sees.
     T free_shift() {
         bool free = false;
-        for (int a = 0; a < problem->k; ++a) free = free || problem->ridge[a] == 0;
+        for (int a = 0; a < problem->k; ++a) free = free || ridge[a] == 0;
         if (!free) return 0;
         double trace = 0;
-        over_exact([&](int64_t, int n, const T* X) {
-            for (int c = 0; c < n; ++c) trace += dot64(X + c * ld, X + c * ld, ld);
+        over_exact([&](int64_t start, int n, const T* X) {
+            for (int c = 0; c < n; ++c) {
+                const double weight = Loss::weighted ? row.exact_weight[start + c] : T(1);
+                trace += weight * dot64(X + c * ld, X + c * ld, ld);
+            }
         });
         over_censored([&](int64_t start, int n, const T* X) {
             for (int c = 0; c < n; ++c) trace += curvature[start + c] * dot64(X + c * ld, X + c * ld, ld);

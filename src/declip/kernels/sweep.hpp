@@ -18,6 +18,7 @@ class RowQueue final : public RowWorker {
     const CellsView<T>& cells;
     T* own;
     int k;
+    const T* centre;
     int64_t next = 0, end = 0;
     Scratch<T> scratch;
     BatchedCholesky<T> cholesky;
@@ -39,11 +40,12 @@ class RowQueue final : public RowWorker {
         for (; next < end && !busy[l]; ++next) {
             const RowCells<T> row = row_cells(cells, next);
             if (row.n_exact + row.n_censored == 0) {  // nothing is known: the least norm
-                std::memset(own + next * k, 0, sizeof(T) * k);
+                if (centre == nullptr) std::memset(own + next * k, 0, sizeof(T) * k);
+                else std::memcpy(own + next * k, centre + next * k, sizeof(T) * k);
                 continue;
             }
             index[l] = next;
-            slot(l).begin(row, own + next * k, k);
+            slot(l).begin(next, row, own + next * k, k);
             if (slot(l).factors_H()) {
                 busy[l] = true;
                 continue;
@@ -76,7 +78,7 @@ class RowQueue final : public RowWorker {
 
   public:
     RowQueue(const Problem<T>& problem, const Loss& loss, const CellsView<T>& cells, T* own)
-        : loss(loss), cells(cells), own(own), k(problem.k), scratch(problem), cholesky(problem.ld),
+        : loss(loss), cells(cells), own(own), k(problem.k), centre(problem.centre), scratch(problem), cholesky(problem.ld),
           room(sizeof(Solver) * L) {
         for (int l = 0; l < L; ++l) new (&slot(l)) Solver(problem, this->loss, scratch);
         if (problem.nearly_full) slot(0).count_all();
@@ -121,7 +123,7 @@ struct SweepImpl {
 
     // own is (n_rows, k) row-major, not padded.
     static RowWorker* worker(const Problem<T>& problem, const CellsView<T>& cells, T* own) {
-        return with_loss(problem.loss, [&](const auto& loss) -> RowWorker* {
+        return with_loss_of(cells, problem.loss, [&](const auto& loss) -> RowWorker* {
             return new RowQueue<T, std::decay_t<decltype(loss)>>(problem, loss, cells, own);
         });
     }
@@ -129,7 +131,7 @@ struct SweepImpl {
     // Loss of the cells of rows [begin, end) and, unless null, its gradients; own is unpadded, other padded.
     static double residuals(const Problem<T>& problem, const CellsView<T>& cells, const T* own, int k,
                             int64_t begin, int64_t end, T* exact_out, T* censored_out) {
-        return with_loss(problem.loss, [&](const auto& loss) {
+        return with_loss_of(cells, problem.loss, [&](const auto& loss) {
             return residuals_under(loss, problem, cells, own, k, begin, end, exact_out, censored_out);
         });
     }
@@ -147,14 +149,15 @@ struct SweepImpl {
                 const int32_t j = row.exact_idx[c];
                 const T* q = problem.other + static_cast<int64_t>(j) * problem.ld;
                 const T r = dot(q, p.get(), problem.ld) + offset_of(problem, j) - row.value[c];
-                total += 0.5 * static_cast<double>(r) * r;
-                if (exact_out != nullptr) exact_out[row.exact_begin + c] = r;
+                const T weight = Loss::weighted ? row.exact_weight[c] : T(1);
+                total += 0.5 * static_cast<double>(weight * r) * r;
+                if (exact_out != nullptr) exact_out[row.exact_begin + c] = weight * r;
             }
             for (int64_t c = 0; c < row.n_censored; ++c) {
                 const int32_t j = row.censored_idx[c];
                 const T* q = problem.other + static_cast<int64_t>(j) * problem.ld;
                 const double x = static_cast<double>(dot(q, p.get(), problem.ld)) + offset_of(problem, j);
-                const CellLoss cell = loss(x, row.lower[c], row.upper[c]);
+                const CellLoss cell = loss_of_cell(loss, row, c, x);
                 total += cell.value;
                 if (censored_out != nullptr) censored_out[row.censored_begin + c] = static_cast<T>(cell.gradient);
             }

@@ -66,12 +66,12 @@ class Problem(Protocol):
     """A table and a penalty, as the loop sees them. Points are passed on, never looked into."""
 
     @property
-    def n_cells(self) -> int:
-        """Number of observed cells."""
+    def n_cells(self) -> float:
+        """Number of observed cells, or their weight."""
 
     @property
-    def n_exact(self) -> int:
-        """Number of exact cells."""
+    def n_exact(self) -> float:
+        """Number of exact cells, or their weight."""
 
     def begin(self, loss: Loss) -> Any:
         """Return the start of a fit."""
@@ -225,14 +225,14 @@ class TableProblem:
     half: bool = False
 
     @property
-    def n_cells(self) -> int:
-        """Number of observed cells."""
-        return len(self.intervals)
+    def n_cells(self) -> float:
+        """Number of observed cells, or their weight."""
+        return sum(self.intervals.weight)
 
     @property
-    def n_exact(self) -> int:
-        """Number of exact cells."""
-        return self.intervals.n_exact
+    def n_exact(self) -> float:
+        """Number of exact cells, or their weight."""
+        return self.intervals.weight[0]
 
     def begin(self, loss: Loss) -> TablePoint:
         """Return the start of a fit."""
@@ -247,17 +247,19 @@ class TableProblem:
         """Sweep over columns, then rows, from t of the way along the last step."""
         model = point.model if t == 1 else point.before.toward(point.model, t)
         cells = np.inf
-        for side in (self.intervals.by_col, self.intervals.by_row):
-            rows, cells = update_rows(
-                side, model.T, self.penalty, loss, half=point.half, threads=self.threads
+        for side, penalty in (
+            (self.intervals.by_col, self.penalty.T),
+            (self.intervals.by_row, self.penalty),
+        ):
+            model, cells = update_rows(
+                side, model.T, penalty, loss, half=point.half, threads=self.threads
             )
-            model = rows
         return TablePoint(model, point.model, cells, self.penalty.value(model), point.half)
 
     def balance(self, point: TablePoint) -> TablePoint:
         """Return the same matrix with its factors balanced and its offsets centred."""
-        balanced, _, maps = point.model.balanced()
-        model, shifts = balanced.centred()
+        balanced, maps = self.penalty.balanced(point.model)
+        model, shifts = self.penalty.centred(balanced)
         before = point.before.mapped(*maps).shifted(shifts)
         return replace(point, model=model, before=before, penalty=self.penalty.value(model))
 
@@ -284,9 +286,9 @@ class TableResiduals:
     threads: int = 1
 
     @property
-    def n_cells(self) -> int:
-        """Number of observed cells."""
-        return len(self.intervals)
+    def n_cells(self) -> float:
+        """Number of observed cells, or their weight."""
+        return sum(self.intervals.weight)
 
     @property
     def largest(self) -> float:
@@ -303,7 +305,8 @@ class TableResiduals:
     def censored(self, loss: Loss) -> CensoredSums:
         """Return the sums over the censored cells under a loss."""
         side = self.intervals.by_row
-        return loss.sums(self._x, side.lower, side.upper, self.threads)
+        weight = None if side.weights is None else side.weights[1]
+        return loss.sums(self._x, side.lower, side.upper, self.threads, weight)
 
 
 def update_rows(
@@ -321,14 +324,18 @@ def update_rows(
     By the ``steps`` of a sweep, unless others are given (see `kernels.update_rows`).
     """
     ridge = penalty.vector(model.rank, model.bias, model.dtype)
-    rows, A = model.row_problem(side, loss, ridge), model.A.copy()
+    pull = penalty.pull(model.A)
+    drawn = {} if pull is None else {"centre": pull.centre, "row_ridge": pull.strength}
+    rows, A = model.row_problem(side, loss, ridge, **drawn), model.A.copy()
     steps = steps or _sweep_steps(A.shape[1])
     unit = _half_units(rows.design) if half else None
     if unit is None:
         cells = kernels.update_rows(rows, A, half=half, threads=threads, **steps)
         return replace(model, A=A), cells
     # q p = (q / u) (u p), and ridge p^2 = ridge / u^2 (u p)^2
-    rows, A = replace(rows, design=rows.design / unit, ridge=ridge / unit**2), A * unit
+    centre = None if rows.centre is None else rows.centre * unit
+    rows = replace(rows, design=rows.design / unit, ridge=ridge / unit**2, centre=centre)
+    A = A * unit
     cells = kernels.update_rows(rows, A, half=half, threads=threads, **steps)
     return replace(model, A=A / unit), cells
 
