@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 from scipy import sparse
 from scipy.sparse.linalg import LinearOperator
 
@@ -38,6 +38,10 @@ class Limits:
     def rows(self, which: slice | NDArray) -> Limits:
         """Return the limits of some rows."""
         return Limits(*(F if len(F) == 1 else F[which] for F in (self.floor, self.ceiling)))
+
+    def astype(self, dtype: DTypeLike) -> Limits:
+        """Return the limits in another precision."""
+        return Limits(self.floor.astype(dtype, copy=False), self.ceiling.astype(dtype, copy=False))
 
     def clip(self, X: NDArray) -> NDArray:
         """Return the projection of X onto the limits."""

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import eigh
 from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, svds
 
 __all__ = [
@@ -40,6 +41,8 @@ _COLD_STEPS = 5  # and of one that starts at random
 _LONG_FROM = 512  # smaller side from which LAPACK takes a good part of a second
 _SPARE = 8  # directions carried beyond those that are asked for
 _LANCZOS = 40  # vectors for a few triplets; with fewer, equal singular values hold it up
+_SINGLE_EPS = float(np.finfo(np.float32).eps)
+_SINGLE_ERROR = 0.01  # of the threshold: what single precision may add to a singular value
 _STRIP = 4096  # rows widened to double precision at a time
 
 
@@ -256,8 +259,44 @@ def shrink_near(A: NDArray, threshold: float, basis: NDArray | None) -> tuple[SV
             result = SVD(found.U[:, :kept], found.S[:kept] - threshold, found.V[:, :kept])
             return result, np.ascontiguousarray(found.V[:, : kept + max(_SPARE, kept // 5)])
         V, steps = _widened(A, found.V), 1
-    result = shrink(A, threshold)
+    result = (A.dtype == np.float32 and _single_shrink(A, threshold)) or shrink(A, threshold)
     return result, np.ascontiguousarray(result.V)
+
+
+def _single_shrink(A: NDArray, threshold: float) -> SVD | None:
+    """Return `shrink` by a Gram matrix in single precision, None if that would not be enough.
+
+    The leading triplet is taken out first: the error of a singular value s is eps |A|^2 / s, and
+    the leading one of most tables is many times the second.
+    """
+    if A.shape[0] > A.shape[1]:
+        found = _single_shrink(A.T, threshold)
+        return found and SVD(found.V, found.S, found.U)
+    if len(A) <= _EXACT_UP_TO:
+        return None
+    u, v, first = _leading_triplet(A)
+    rest = A - np.outer(first * u, v)
+    squares, U = _aside(lambda: eigh(rest @ rest.T, driver="evd", check_finite=False), A.shape)
+    unsure = max(np.linalg.norm(rest @ v), _SINGLE_EPS * squares[-1] / (threshold or 1e-30))
+    if first <= threshold or unsure > _SINGLE_ERROR * threshold:
+        return None
+    kept = np.flatnonzero(squares > threshold**2)[::-1]
+    U, S = U[:, kept], np.sqrt(squares[kept])
+    V = (rest.T @ U) / S
+    return SVD(np.column_stack([u, U]), np.append(first, S) - threshold, np.column_stack([v, V]))
+
+
+def _leading_triplet(A: NDArray) -> tuple[NDArray, NDArray, Any]:
+    u = A.sum(axis=1)
+    for _ in range(_POWER_STEPS + 1):
+        v = A.T @ u
+        v /= np.linalg.norm(v) or 1
+        u = A @ v
+        first = np.linalg.norm(u)
+        u /= first or 1
+    v = A.T @ u
+    first = np.linalg.norm(v)
+    return u, v / (first or 1), first
 
 
 def _widened(A: NDArray, V: NDArray) -> NDArray:

@@ -17,7 +17,7 @@ from declip.solvers import (
 )
 from declip.solvers.dense_cells import dense_cells, joint_prox
 from declip.solvers.splitting import _Splitting
-from declip.svd import shrink, shrink_near
+from declip.svd import _single_shrink, shrink, shrink_near
 
 INF = np.inf
 LIMITS = {
@@ -139,6 +139,42 @@ def test_shrinking_near_a_basis_converges_to_shrinking():
     # The ratio of the first singular value left out to the last kept, to the power 60.
     assert_allclose(found.S, exact.S, rtol=1e-8)
     assert_allclose((found.U * found.S) @ found.V.T, (exact.U * exact.S) @ exact.V.T, atol=1e-5)
+
+
+@pytest.mark.parametrize("shape", [(150, 200), (200, 150)])
+def test_shrinking_most_triplets_in_single_precision(shape):
+    rng = np.random.default_rng(16)
+    A = 5 + rng.normal(size=shape)
+    exact = shrink(A, 4.0)
+    found, _ = shrink_near(A.astype(np.float32), 4.0, None)
+    assert len(found.S) > shape[0] // 3  # too many for power steps
+    assert found.U.dtype == np.float32
+    X, Y = ((F.U * F.S) @ F.V.T for F in (exact, found))
+    # A hundredth of the threshold is allowed for; the Gram matrix errs by 6e-8 * 25^2 / 4.
+    assert np.linalg.norm(X - Y, 2) < 1e-3
+
+
+def test_what_single_precision_cannot_hold_is_left_to_double():
+    rng = np.random.default_rng(17)
+    U, V = (np.linalg.qr(rng.normal(size=(150, 150)))[0] for _ in range(2))
+    rest = np.linspace(3, 1, 148)
+    far, near = ((U * np.r_[1e3, s, rest]) @ V.T for s in (9e2, 10))
+    # The squares of 900 and of 1.5 are 4e5 apart, more than single precision holds to 1 %.
+    assert _single_shrink(far.astype(np.float32), 1.5) is None
+    found = _single_shrink(near.astype(np.float32), 1.5)
+    # Each cell is rounded to 6e-8 of 10 at most, and the squares to 6e-8 of 100.
+    assert_allclose(found.S, shrink(near, 1.5).S, rtol=1e-4, atol=1e-3)
+
+
+@pytest.mark.parametrize("second", [False, True], ids=["one norm", "two norms"])
+def test_a_large_table_is_worked_on_in_single_precision(second):
+    limits = LIMITS["ceiling"]
+    intervals = clipped_table(18, limits, (140, 150))
+    penalty = TracePenalty(0.3, 0.2, limits) if second else TracePenalty(0.3)
+    run = _Splitting(intervals, penalty, 0.0)
+    run.begin(Start(limit_model(intervals, limits, 1.0)))
+    run.step()
+    assert {F.dtype for F in (run.X, run.state.Z, *run.state.duals)} == {np.dtype(np.float32)}
 
 
 # The optimum.

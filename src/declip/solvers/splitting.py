@@ -18,6 +18,7 @@ point, not a global minimum.
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
+from math import sqrt
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -99,17 +100,23 @@ class _Splitting:
 
     def __init__(self, intervals: Intervals, penalty: TracePenalty, scale: float) -> None:
         self.intervals, self.penalty = intervals, penalty
-        self.cells = dense_cells(intervals, np.float64, scale)
+        self._hold_in(np.float64, scale)
+
+    def _hold_in(self, dtype: Any, scale: float) -> None:
+        """Hold what stays the same, cells and limits, in the precision of the iteration."""
+        limits = self.penalty.limits
+        self.cells = dense_cells(self.intervals, dtype, scale)
+        self.limits = limits and limits.astype(dtype)
 
     def begin(self, start: Start) -> None:
         X = start.model.block().astype(np.float64)
         value = self._value(X, float(start.model.singular_values().sum()), start.scale)
         near, zero = start.near, np.zeros_like(X)
-        if self.penalty.limits is None and self._is_optimal_at_zero():
+        if self.limits is None and self._is_optimal_at_zero():
             X, near = zero, True
         second = _second_singular_value(self.cells.nearest(zero))
         # what the second singular value of all cells may be
-        last = max(_LAST * second / np.sqrt(len(self.intervals) / X.size), self.strength)
+        last = max(_LAST * second / sqrt(len(self.intervals) / X.size), self.strength)
         Z, threshold = (X, last) if near else (self.cells.nearest(X), _FIRST * last)
         duals = self._duals(Z, self.strength / threshold) if near else [zero for _ in self.weights]
         bases: list[NDArray | None] = [None for _ in duals]
@@ -123,7 +130,7 @@ class _Splitting:
 
     def _duals(self, Z: NDArray, rho: float) -> list[NDArray]:
         """Return multipliers for Z: W a subgradient of the second norm, U what balances it."""
-        G, limits = self.cells.gradient(Z), self.penalty.limits
+        G, limits = self.cells.gradient(Z), self.limits
         if limits is None:
             return [G / rho]
         U, _, V = shrink_near(limits.clip(Z), 0.0, None)[0]
@@ -132,11 +139,11 @@ class _Splitting:
 
     def resume(self, fields: tuple) -> None:
         self.state = _State(*fields)
-        self.cells = dense_cells(self.intervals, self.state.Z.dtype, self.state.scale)
+        self._hold_in(self.state.Z.dtype, self.state.scale)
 
     def _go_on_in(self, dtype: Any) -> None:
         self.state.astype(dtype)
-        self.cells = dense_cells(self.intervals, dtype, self.state.scale)
+        self._hold_in(dtype, self.state.scale)
 
     @property
     def weights(self) -> list[float]:
@@ -157,14 +164,14 @@ class _Splitting:
 
     def images(self) -> list[NDArray]:
         """Return Z, and Clip(Z) if it is penalised."""
-        Z, limits = self.state.Z, self.penalty.limits
+        Z, limits = self.state.Z, self.limits
         return [Z] if limits is None else [Z, limits.clip(Z)]
 
     def step(self) -> None:
         """Make one iteration."""
         state, rho = self.state, self.rho
         # Over-relaxation makes cells jump between two minima.
-        relaxation = 1.0 if self.settling and self.penalty.limits else _RELAXATION
+        relaxation = 1.0 if self.settling and self.limits else _RELAXATION
         moved = []
         for i, image in enumerate(self.images()):
             found = self._shrunk(i, image - state.duals[i], rho)
@@ -181,13 +188,13 @@ class _Splitting:
         threshold = self.weights[which] / rho
         found, basis = shrink_near(target, threshold, self.state.bases[which])
         self.state.bases[which] = basis
-        matrix = (found.U * found.S) @ found.V.T
+        matrix = (found.U * found.S.astype(target.dtype)) @ found.V.T
         if which == 0:
             self.X, self.found = matrix, found
         return matrix
 
     def _cell_step(self, moved: list[NDArray], rho: float) -> list[NDArray]:
-        limits = self.penalty.limits
+        limits = self.limits
         if limits is None:
             return [self.cells.prox(moved[0], rho)]
         side = limits.side(self.state.Z) if self.settling else None
@@ -204,7 +211,7 @@ class _Splitting:
         if due and state.scale > 0:
             self._update_scale()
         value, proof = state.history[-1], None
-        if due or self.penalty.limits is None:
+        if due or self.limits is None:
             value = self._value(self.X, self._trace_norm(), state.scale)
         if due and self.settling:
             proof = self._certificate()
@@ -227,7 +234,7 @@ class _Splitting:
     def _balance(self) -> None:
         """Move the threshold if one residual is much the larger; ever rarer, so that it settles."""
         state, n_iter = self.state, len(self.state.history)
-        if n_iter < state.next_change or self.penalty.limits is not None:
+        if n_iter < state.next_change or self.limits is not None:
             return
         state.next_change = n_iter + _CHECK_EVERY * max(1, n_iter // (5 * _CHECK_EVERY))
         primal = _norm(self.X - state.Z) * _norm(state.duals[0])
@@ -245,8 +252,8 @@ class _Splitting:
 
     def _value(self, X: NDArray, trace_norm: float, scale: float) -> float:
         penalty = self.penalty.alpha * trace_norm
-        if self.penalty.limits is not None:
-            penalty += self.penalty.alpha_clipped * nuclear_norm(self.penalty.limits.clip(X))
+        if self.limits is not None:
+            penalty += self.penalty.alpha_clipped * nuclear_norm(self.limits.clip(X))
         loss = Loss.of_scale(scale)
         return loss.objective(self.cells.loss(X), penalty, self.intervals.n_exact)
 
@@ -259,8 +266,8 @@ class _Splitting:
     def _certificate(self) -> Certificate:
         loss, trace_norm = self.cells.loss(self.X), self._trace_norm()
         objective = loss + self.penalty.alpha * trace_norm
-        if self.penalty.limits is not None:
-            return self._tangent_certificate(objective, self.penalty.limits)
+        if self.limits is not None:
+            return self._tangent_certificate(objective, self.limits)
         alpha, gaps, ratios = self.penalty.alpha, [], []
         for point in (self.X, self.state.Z):  # f'(Z) is rho U
             ratios.append(operator_norm(self.cells.gradient(point)) / alpha)
