@@ -70,3 +70,19 @@ def test_ndcg_is_that_of_scikit_learn(k):
     rows = np.repeat(np.arange(20), 8)
     found = metrics.ndcg_at_k(truth, estimate, rows, k=k)
     np.testing.assert_allclose(found, ndcg_score(truth, estimate, k=k))
+
+
+def test_new_ratings_are_taken_in_by_the_model_and_count_as_seen(ratings):
+    door = Recommender(FroCMC(2, bias=True, random_state=0).fit(ratings), ratings)
+    new = pd.DataFrame({"row": "ann", "column": [*ITEMS[:3], "film 99"], "value": [5, 5, 4, 1]})
+    door = door.extend(Intervals.from_long(new, ceiling=5, floor=1))
+    unseen = [item for item, _ in door.recommend("ann", n=20)]
+    assert set(unseen) == set(ITEMS[3:])
+    assert set(unseen[:3]) == set(ITEMS[3:6])  # of the same kind
+    assert "film 99" in [item for item, _ in door.recommend("user 7", n=20)]
+
+
+def test_a_model_without_extend_says_so(ratings):
+    door = Recommender(BayesCMC(1, n_samples=5, burn_in=5, random_state=0).fit(ratings), ratings)
+    with pytest.raises(TypeError, match="A BayesCMC takes no new ratings: fit it"):
+        door.extend(ratings)

@@ -69,6 +69,7 @@ MAKERS: dict[str, Callable[[], str]] = {
     "printed_restoration": printed_restoration,
     "printed_check": printed_check,
     "missing_low": lambda: kept_result("missing_low"),
+    "stream": lambda: kept_result("stream"),
     "missing_conditions": lambda: kept_result("missing_conditions"),
 }
 

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from declip.estimators import fitted_low_rank
 from declip.intervals import Intervals
+from declip.joining import Growth
 
 __all__ = ["Recommender"]
 
@@ -96,6 +97,25 @@ class Recommender:
         bounds = np.where(row <= low, -np.inf, row), np.where(row >= high, np.inf, row)
         cells = replace(Intervals.from_bounds(*bounds), col_labels=self.ratings.col_labels)
         return self._best(self.model.predict(cells)[0], n, items if exclude_seen else [])
+
+    def extend(self, ratings: Intervals) -> Recommender:
+        """Take new ratings into the model, and return the recommender that knows them.
+
+        Parameters
+        ----------
+        ratings : Intervals
+            New ratings, by known and by new users, of known and of new items; the model, which is
+            changed, takes them as its `extend` does.
+        """
+        if not hasattr(self.model, "extend"):
+            raise TypeError(
+                f"A {type(self.model).__name__} takes no new ratings: fit it to all of them again."
+            )
+        self.model.extend(ratings)
+        labels = self.ratings.row_labels, self.ratings.col_labels
+        return Recommender(
+            self.model, Growth.of(self.ratings.shape, labels, ratings).joined(self.ratings)
+        )
 
     def similar_items(self, item: Any, n: int = 10) -> list[tuple[Any, float]]:
         """Return the items whose factors point the same way, as (item, cosine), nearest first.

@@ -70,6 +70,15 @@ class Scaling:
             scale = "none" if mostly_missing(intervals) else "columns"
         return None if scale == "none" else cls.of(intervals, scale)
 
+    def extended(self, new: Intervals, known: int) -> Scaling:
+        """Return the units with those of the columns after the first ``known``, by their cells.
+
+        Where all columns share theirs, so do the others.
+        """
+        more = new.shape[1] - known
+        log = np.concatenate([self.log, np.zeros(more, bool)])
+        return Scaling(log, self.units.extended(new, known))
+
     def apply(self, intervals: Intervals) -> Intervals:
         """Return the table in these units, limits included."""
         if self.log.any():

@@ -11,7 +11,16 @@ from numpy.testing import assert_allclose, assert_array_equal
 from tests.plain import minimise, objective
 from tests.twin import random_bounds
 
-from declip import FroCMC, Intervals, blocks, prepare_blocks
+from declip import (
+    BayesCMC,
+    EntrySearchCV,
+    FroCMC,
+    Intervals,
+    TrCMC,
+    blocks,
+    prepare_blocks,
+    restore,
+)
 from declip.blocks import BlockProblem, DamagedBlockError, Here, ObjectiveTerms
 from declip.blocks.checkpoint import Checkpoint
 from declip.blocks.problem import shard_spans
@@ -365,3 +374,19 @@ def test_a_table_four_times_larger_than_the_memory_left_is_fitted(tmp_path):
     with pytest.warns(UserWarning, match="stopped after 3 sweeps"):
         expected.fit(str(tmp_path / "large"))
     assert float(done.stdout.split()[1]) == expected.objective_
+
+
+@pytest.mark.parametrize(
+    "fit",
+    [
+        lambda folder: TrCMC(1.0).fit(folder),
+        lambda folder: BayesCMC(1).fit(folder),
+        lambda folder: EntrySearchCV(FroCMC(1), {"alpha": [1.0]}).fit(folder),
+        lambda folder: restore(folder),
+    ],
+    ids=["TrCMC", "BayesCMC", "EntrySearchCV", "restore"],
+)
+def test_what_works_in_memory_alone_says_so_of_a_folder(fit, tmp_path):
+    prepare_blocks(np.eye(4), tmp_path / "blocks")
+    with pytest.raises(TypeError, match="a folder of blocks is fitted by FroCMC"):
+        fit(tmp_path / "blocks")

@@ -283,3 +283,32 @@ except RuntimeError as error:
 def test_dask_is_not_imported_unasked_and_no_cluster_started():
     done = subprocess.run([sys.executable, "-c", _ALONE], capture_output=True, text=True)
     assert "There is no Dask client, and none is started unasked" in done.stdout, done.stderr
+
+
+def test_a_fit_is_saved_as_one_of_this_machine(tmp_path):
+    X = ratings()
+    model = FroCMC(**HOW, ceiling=5).fit(da.from_array(X, chunks=(40, -1)))
+    kept = declip.load(model.save(tmp_path / "model.npz"))
+    assert type(kept) is declip.FroCMC
+    assert_array_equal(kept.predict([0, 5], [1, 2]), model.predict([0, 5], [1, 2]))
+    assert_array_equal(kept.transform(X[:3]), model.transform(X[:3]))
+
+
+def test_a_long_frame_whose_columns_are_not_named_is_refused():
+    frame = long_frame(ratings()).set_axis(["user", "item", "stars"], axis=1)
+    with pytest.raises(TypeError, match=r"looks like a long table.*with cells="):
+        FroCMC(**HOW).fit(dd.from_pandas(frame, npartitions=2))
+    with pytest.raises(TypeError, match=r"frame of Dask: fit it with declip.dask.FroCMC"):
+        declip.FroCMC(**HOW).fit(dd.from_pandas(frame, npartitions=2))
+
+
+def test_limits_beside_blocks_that_have_theirs_are_refused(tmp_path):
+    prepare_blocks(intervals(), tmp_path / "blocks")
+    with pytest.raises(TypeError, match="A folder of blocks carries its own limits: leave out"):
+        FroCMC(**HOW, ceiling=4).fit(tmp_path / "blocks")
+
+
+def test_a_fit_of_blocks_is_not_extended():
+    model = FroCMC(**HOW, ceiling=5).fit(da.from_array(ratings(), chunks=(40, -1)))
+    with pytest.raises(TypeError, match="has not the cells that it was fitted to"):
+        model.extend(ratings())

@@ -342,6 +342,23 @@ class FroCMC(estimators.FroCMC):
         local.row_offset_ = np.zeros(0, self.components_.dtype)
         return local
 
+    def save(self, path: str | Path, *, overwrite: bool = False) -> Path:
+        """Write the fit to a file, from which `declip.load` makes a `declip.FroCMC`.
+
+        Parameters
+        ----------
+        path : str or Path
+            File to come; the row factors are brought together in memory for it.
+        overwrite : bool, default=False
+            Whether a file that exists may be replaced.
+        """
+        check_is_fitted(self)
+        shape, dtype = self.row_factors_.shape, self.components_.dtype
+        check_memory(shape, dtype, "The row factors", "keep them in the files of checkpoint_dir.")
+        local = self._on_one_machine()
+        local.row_factors_, local.row_offset_ = da.compute(self.row_factors_, self.row_offset_)
+        return local.save(path, overwrite=overwrite)
+
     def _some_rows(self, rows: NDArray) -> LowRank:
         """Return the fitted matrix of some rows."""
         return self._columns_with(*da.compute(self.row_factors_[rows], self.row_offset_[rows]))

@@ -18,9 +18,14 @@ from declip.blocks.preparing import listing_of, parquet_chunks, parquet_files
 from declip.blocks.staging import Listing, Staged, listed_from_table, prepare, stage
 from declip.blocks.table import MANIFEST, BlockTable
 from declip.dask.running import OnCluster
+from declip.validation import check_no_limits, refuse_long
 
 __all__ = ["is_frame", "is_long", "table_of"]
 
+_LONG = (
+    "Name the columns that hold the row, the column and the value of a cell with cells=; if it is "
+    "a table of so many columns, pass X.to_dask_array(lengths=True)."
+)
 Chunks = list[Callable[[str], Any]]
 
 
@@ -36,6 +41,7 @@ def table_of(
 ) -> BlockTable:
     """Return a table as blocks: opened if it is one, else prepared in ``folder``, once."""
     if isinstance(X, str | os.PathLike) and (Path(X) / MANIFEST).is_file():
+        check_no_limits("A folder of blocks", ceiling, floor)
         return BlockTable.open(Path(X).absolute())
     token = {"source": tokenize(_identity(X), ceiling, floor, cells, n_blocks)}
     blocks, note = folder / "blocks", folder / "source.json"
@@ -82,6 +88,7 @@ def _chunks(X: Any, listing: Listing, runner: OnCluster) -> tuple[Chunks, tuple[
         if is_long(X, (listing.rows, listing.columns, listing.values)):
             parts = X.to_delayed()
             return [partial(_later, runner, stage_frame, part, listing) for part in parts], None
+        refuse_long(X.get_partition(0).compute(), _LONG)
         X = X.to_dask_array(lengths=True)
     if isinstance(X, da.Array) and X.ndim == 2:
         return _array_chunks(X, runner), X.shape

@@ -176,10 +176,14 @@ class CompletionEstimator(CallbackSupportMixin, FittedTable[Matrix], Generic[Sta
                     state = reporter.kept()
                 fitted = settled | self._finished(cells, state) | self._parameters_of_fit()
             reporter.end(state, fitted, resume_point)
+        self._take_over(fitted)
+        return table
+
+    def _take_over(self, fitted: dict[str, Any]) -> None:
+        """Replace all fitted attributes."""
         for name in [name for name in vars(self) if name.endswith("_")]:
             delattr(self, name)
         self.__dict__.update(fitted)
-        return table
 
     def _parameters_of_fit(self) -> dict[str, Any]:
         """Return, as an attribute, the parameters that new rows are solved by."""

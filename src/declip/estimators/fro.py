@@ -17,7 +17,8 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from declip.blocks import BlockProblem, BlockTable, Here, ObjectiveTerms, Runner, fit_blocks
 from declip.estimators.base import SHARED_CONSTRAINTS
-from declip.estimators.factors import SCALING_CONSTRAINTS, LowRankEstimator
+from declip.estimators.factors import SCALING_CONSTRAINTS
+from declip.estimators.growing import GrowingEstimator
 from declip.intervals import Intervals
 from declip.losses import CLIPPED_MODES, Loss
 from declip.lowrank import LowRank
@@ -28,7 +29,6 @@ from declip.solvers import (
     TableProblem,
     minimise,
     restart_dead_factors,
-    solve_rows,
     start_loss,
     start_model,
 )
@@ -37,7 +37,6 @@ from declip.validation import (
     check_no_limits,
     check_some_exact,
     named_columns,
-    places_of,
     rank_to_fit,
 )
 
@@ -48,7 +47,7 @@ _TOL, _TOL_OF_RATINGS = 1e-6, 3e-4  # of "auto"
 _FACTORS_OF_TABLES = 30  # the penalty puts out those that are not needed
 
 
-class FroCMC(LowRankEstimator):
+class FroCMC(GrowingEstimator):
     r"""Restore clipped and missing cells by a factor model, P Q^T, with a ridge penalty.
 
     Minimises
@@ -202,7 +201,7 @@ class FroCMC(LowRankEstimator):
         "half_precision": ["boolean"],
     }
 
-    _on_request: ClassVar[tuple[str, ...]] = (*LowRankEstimator._on_request, "gap_")
+    _on_request: ClassVar[tuple[str, ...]] = (*GrowingEstimator._on_request, "gap_")
     _usual_alpha: ClassVar[float] = 0.1
 
     def __init__(
@@ -340,30 +339,6 @@ class FroCMC(LowRankEstimator):
                 return restart_dead_factors(model, intervals, rng), loss
         start = start_model(intervals, rank, self.bias, self.init, rng)
         return start, start_loss(intervals, self.clipped)
-
-    def _last_fit(
-        self, intervals: Intervals, settled: dict[str, Any]
-    ) -> tuple[LowRank | None, Loss]:
-        """Return the last fit, and its loss, for a table that may have grown since.
-
-        Rows and columns are found by their labels, or without labels in their order; those that
-        are new begin at what the others say of them.
-        """
-        old, loss = self._factors(), start_loss(intervals, self.clipped, self.scale_)
-        labels = (
-            (self.row_labels_, intervals.row_labels),
-            (self.column_labels_, intervals.col_labels),
-        )
-        sizes = zip(old.shape, intervals.shape, strict=True)
-        rows, cols = (places_of(*pair, *size) for pair, size in zip(labels, sizes, strict=True))
-        if rows is None or cols is None:
-            return None, loss
-        model = self._factors_in(settled["scaling_"], cols).moved((rows, cols), intervals.shape)
-        model = model.astype(intervals.dtype)
-        if old.shape != intervals.shape:
-            penalty, threads = self._penalty(settled["alpha_"]), effective_n_jobs(self.n_jobs)
-            model = solve_rows(intervals.by_row, model, penalty, loss, threads)
-        return model, loss
 
     def _check_shape(self, shape: tuple[int, int]) -> None:
         rank = self._rank(shape) + self.bias

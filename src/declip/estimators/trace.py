@@ -15,6 +15,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from declip.estimators.base import SHARED_CONSTRAINTS
 from declip.estimators.factors import SCALING_CONSTRAINTS, FreeRankEstimator
+from declip.estimators.growing import GrowingEstimator
 from declip.intervals import Intervals, as_intervals
 from declip.losses import CLIPPED_MODES, Loss
 from declip.lowrank import LowRank
@@ -37,7 +38,7 @@ from declip.validation import check_splitting
 __all__ = ["TrCMC", "trace_path"]
 
 
-class TrCMC(FreeRankEstimator):
+class TrCMC(GrowingEstimator, FreeRankEstimator):
     r"""Restore clipped and missing cells by the matrix of smallest trace norm that fits them.
 
     Minimises the convex function
@@ -74,7 +75,8 @@ class TrCMC(FreeRankEstimator):
     n_jobs : int or None, default=None
         Threads of the sweeps; None is 1, -1 all.
     warm_start : bool, default=False
-        Whether to start from the last fit, if it had the same shape.
+        Whether to start from the last fit. Rows and columns may have been added since: they are
+        told by their labels, or without labels stand at the end.
     verbose : int, default=0
         Print the objective every so many iterations.
     checkpoint, on_interrupt : path or None, {"raise", "keep"}
@@ -202,10 +204,9 @@ class TrCMC(FreeRankEstimator):
 
     def _start(self, intervals: Intervals, settled: dict[str, Any]) -> tuple[LowRank, Loss]:
         if self.warm_start and hasattr(self, "row_factors_"):
-            model = self._factors_in(settled["scaling_"])
-            if model.shape == intervals.shape:
-                loss = start_loss(intervals, self.clipped, self.scale_)
-                return model.astype(intervals.dtype), loss
+            model, loss = self._last_fit(intervals, settled)
+            if model is not None:
+                return model, loss
         start = LowRank.zero(intervals.shape, intervals.dtype)
         return start, start_loss(intervals, self.clipped)
 

@@ -19,6 +19,7 @@ from declip.validation.coverage import (
     warn_nothing_clipped,
     warn_without_cells,
 )
+from declip.validation.growth import places_at_end, places_by_label, refuse_known_cells
 from declip.validation.limits import (
     Limit,
     apply_limits,
@@ -28,6 +29,7 @@ from declip.validation.limits import (
     resolve_limit,
 )
 from declip.validation.long import read_long
+from declip.validation.looks_long import refuse_long
 from declip.validation.messages import warn_user
 from declip.validation.missing import MISSING_WORDS, check_missing, check_missing_model
 from declip.validation.sizes import (
@@ -37,6 +39,7 @@ from declip.validation.sizes import (
     check_rank,
     check_same_shape,
     check_splitting,
+    check_sweeps,
     free_memory,
     rank_to_fit,
 )
@@ -65,6 +68,7 @@ __all__ = [
     "check_selection",
     "check_some_exact",
     "check_splitting",
+    "check_sweeps",
     "check_triplets",
     "check_truth",
     "free_memory",
@@ -72,9 +76,13 @@ __all__ = [
     "limits_of_all_cells",
     "name_some",
     "named_columns",
+    "places_at_end",
+    "places_by_label",
     "places_of",
     "rank_to_fit",
     "read_long",
+    "refuse_known_cells",
+    "refuse_long",
     "refuse_repeated",
     "resolve_limit",
     "table_to_triplets",

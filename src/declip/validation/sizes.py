@@ -35,6 +35,13 @@ def rank_to_fit(n_components: Any, shape: tuple[int, int], most: int = 10) -> in
     return check_rank(n_components, shape)
 
 
+def check_sweeps(sweeps: Any) -> int:
+    """Check a number of sweeps: 1 or more."""
+    if not isinstance(sweeps, Integral) or isinstance(sweeps, bool) or sweeps < 1:
+        raise ValueError(f"sweeps must be 1, 2, 3, ...; got {sweeps!r}.")
+    return int(sweeps)
+
+
 def check_same_shape(
     name: str, shape: tuple[int, int], expected: tuple[int, int], what: str
 ) -> None:

@@ -22,7 +22,7 @@ from declip.validation.cells import (
     where,
 )
 from declip.validation.columns import column_to_float, refuse_dates, series_to_float
-from declip.validation.looks_long import refuse_long
+from declip.validation.looks_long import refuse_elsewhere, refuse_long
 from declip.validation.sizes import check_memory
 
 
@@ -54,6 +54,7 @@ def table_to_triplets(X: Any, *, estimator: Any = None, allow_empty: bool = Fals
         float32 data stay float32, all other numbers become float64.
     """
     X = opened(X)
+    refuse_elsewhere(X.X)
     stored = sp.issparse(X.table)
     cells = _drop_nan(stored_cells(X.table, estimator)) if stored else _dense_cells(X, estimator)
     if not cells.values.size and not allow_empty:

@@ -45,6 +45,22 @@ class Units:
         shift, scale = _censored_normals(cells, *zeros, 1)
         return cls(np.repeat(shift, n_cols), np.repeat(scale, n_cols))
 
+    def extended(self, new: Intervals, known: int) -> Units:
+        """Return the units with those of the columns after the first ``known``, by their cells.
+
+        Where all columns share theirs, so do the others; one whose cells do not tell its spread
+        gets the middle one of those known.
+        """
+        shift, scale = (np.resize(part, new.shape[1]) for part in (self.shift, self.scale))
+        if known > 1 and np.ptp(self.shift) == np.ptp(self.scale) == 0:
+            return Units(shift, scale)
+        side = new.by_row
+        found = Units.of(new, shared=False)
+        told = _several_values(side.value.astype(np.float64), side.exact_idx, len(scale))
+        shift[known:] = found.shift[known:]
+        scale[known:] = np.where(told, found.scale, np.median(self.scale))[known:]
+        return Units(shift, scale)
+
     def _check_loaded(self) -> None:
         """Refuse units that were read from a file and are none."""
         same = self.shift.shape == self.scale.shape and self.scale.ndim == 1
