@@ -114,19 +114,28 @@ def _among(keys: NDArray[np.int64], asked: NDArray[np.int64]) -> NDArray[np.bool
 
 def _merged(old: Cells, new: Cells, n_cols: int) -> Cells:
     """Return the cells of both, which have the same rows and no cell in common."""
-    (exact, exact_to), (censored, censored_to) = (
+    exact, censored = (
         _order(*keys) for keys in zip(_keys(old, n_cols), _keys(new, n_cols), strict=True)
     )
+    weights = None
+    if old.weights is not None or new.weights is not None:
+        of_exact, of_censored = zip(_weights(old), _weights(new), strict=True)
+        weights = _filled(*exact, *of_exact), _filled(*censored, *of_censored)
     return Cells(
         old.exact_ptr + new.exact_ptr,
-        _filled(exact, exact_to, old.exact_idx, new.exact_idx),
-        _filled(exact, exact_to, old.value, new.value),
+        _filled(*exact, old.exact_idx, new.exact_idx),
+        _filled(*exact, old.value, new.value),
         old.censored_ptr + new.censored_ptr,
-        *(
-            _filled(censored, censored_to, getattr(old, name), getattr(new, name))
-            for name in ("censored_idx", "lower", "upper")
-        ),
+        _filled(*censored, old.censored_idx, new.censored_idx),
+        _filled(*censored, old.lower, new.lower),
+        _filled(*censored, old.upper, new.upper),
+        weights,
     )
+
+
+def _weights(side: Cells) -> tuple[NDArray, NDArray]:
+    """Return the weights of cells; without any they are 1."""
+    return side.weights or (np.ones_like(side.value), np.ones_like(side.lower))
 
 
 def _order(

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cache
 from typing import Any, Self
 
 import numpy as np
 from joblib import effective_n_jobs
-from threadpoolctl import threadpool_limits
+from threadpoolctl import ThreadpoolController
 
 from declip.estimators.factors import LowRankEstimator
 from declip.intervals import Intervals, as_intervals
@@ -21,6 +22,12 @@ from declip.validation import check_sweeps, named_columns, places_of
 __all__ = ["GrowingEstimator"]
 
 _KEPT = ("alpha_", "n_components_", "fit_params_")  # of the fit, as its table grows
+
+
+@cache
+def _blas() -> ThreadpoolController:
+    """Return the libraries of this process: to look for them takes as long as a small update."""
+    return ThreadpoolController()
 
 
 class GrowingEstimator(LowRankEstimator):
@@ -104,7 +111,7 @@ class GrowingEstimator(LowRankEstimator):
         old = fitted._cells_to_extend()
         labels = fitted.row_labels_, fitted.column_labels_
         growth = Growth.of(old.shape, labels, given.treat(fitted.clipped), append)
-        with threadpool_limits(limits=1, user_api="blas"):
+        with _blas().limit(limits=1, user_api="blas"):
             found = fitted._extended(growth, old, replace_known, sweeps)
         self._check_finite(found["objective_"], found["row_factors_"], found["components_"])
         kept = {name: vars(self)[name] for name in _KEPT if name in vars(self)}
@@ -172,10 +179,11 @@ class GrowingEstimator(LowRankEstimator):
         threads = effective_n_jobs(self.n_jobs)
         places = [np.arange(size) for size in growth.known]
         model, new = self._factors().moved(places, cells.shape), growth.added()
-        for side, which in zip((cells.by_row, cells.by_col), new, strict=True):
+        sides = (cells.by_row, penalty), (cells.by_col, penalty.T)
+        for (side, ridge), which in zip(sides, new, strict=True):
             if len(which):
                 part = replace(model, A=model.A[which])
-                model.A[which] = solve_rows(side.take(which), part, penalty, loss, threads).A
+                model.A[which] = solve_rows(side.take(which), part, ridge, loss, threads).A
             model = model.T
         problem = TableProblem(cells, model, penalty, threads)
         return minimise(problem, loss, Stopping(sweeps, 0.0), polish=False)
