@@ -207,8 +207,8 @@ _OTHER_NAMES = {
 
 def as_option(remedy: Remedy) -> str:
     """Return a remedy as the command takes it."""
-    named = {python: own for own, python in _OTHER_NAMES.items()}
-    name = "--" + named.get(remedy.option, remedy.option).replace("_", "-")
+    of_reading = {_OTHER_NAMES.get(f.name, f.name): f.name for f in fields(Reading)}
+    name = "--" + of_reading.get(remedy.option, remedy.option).replace("_", "-")
     if remedy.value == "...":
         return name
     plain = re.fullmatch(r"[\w.,=/+-]+", remedy.value)

@@ -65,9 +65,11 @@ def test_marks_of_true_and_false_are_understood_in_pairs(tab, address, tmp_path)
     assert restored_file(tab, tmp_path).exists()
 
 
-def test_a_column_that_is_no_measurement_is_left_aside_by_hand(tab, address, tmp_path):
+def test_a_column_that_is_no_intensity_is_left_aside_or_taken_in_by_hand(tab, address, tmp_path):
     dropped(tab, address, messy.proteins(tmp_path))
-    assert count(tab, "columns") == 6  # numbers of peptides look like any others
+    assert count(tab, "columns") == 5
+    choose(tab, "Peptides", "value")
+    assert count(tab, "columns") == 6
     choose(tab, "Peptides", "aside")
     assert tab.is_hidden("#problems")
     assert (count(tab, "columns"), count(tab, "rows")) == (5, 40)
@@ -75,6 +77,26 @@ def test_a_column_that_is_no_measurement_is_left_aside_by_hand(tab, address, tmp
     back = restored_file(tab, tmp_path).read_text().splitlines()
     assert "GENE7;2;" in back[8]
     assert "," in back[1]  # decimal commas stay
+
+
+def test_columns_beyond_the_preview_are_changed_by_name_or_pattern(tab, address, tmp_path):
+    names = [*(f"x{k}" for k in range(45)), "batch (a)", "batch (b)"]
+    rows = (",".join([f"r{i}", *(f"{(i * k) % 7 + 1}" for k in range(47))]) for i in range(8))
+    path = messy._written(tmp_path, "broad.csv", [",".join(["id", *names]), *rows])
+    dropped(tab, address, path)
+    assert count(tab, "columns") == 47
+    assert "8 further columns: 8 value" in tab.inner_text("#preview-note")
+    for pattern, left in (("batch (*", 45), ("x44", 44)):
+        tab.fill("#role-of", pattern)
+        tab.select_option("#role-is", "aside")
+        with tab.expect_response("**/read"):
+            tab.click("text=Say so")
+        tab.wait_for_selector(f"#counts div:has(dt:text-is('columns')) dd:text-is('{left}')")
+    assert "5 value, 3 left aside" in tab.inner_text("#preview-note")
+    tab.fill("#role-of", "nobody")
+    tab.click("text=Say so")
+    tab.wait_for_selector("#error:visible")
+    assert "there is no column nobody" in tab.inner_text("#error")
 
 
 def test_a_known_export_is_said_to_be_one(tab, address, tmp_path):

@@ -216,8 +216,8 @@ def test_a_survey_in_excel_keeps_titles_units_formats_and_other_sheets(tmp_path,
         capsys, "restore", path, "--sheet", "answers", "--ceiling", 7, "--flags", cells, *QUICK
     )
     assert code == 0, err
-    assert "is title" in err
-    assert "is units" in err
+    assert "holds a title" in err
+    assert "holds units" in err
     after = openpyxl.load_workbook(out)
     assert after.sheetnames == ["notes", "answers"]
     assert after["notes"]["A1"].value == "=1+1"

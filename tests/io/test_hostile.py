@@ -1,9 +1,12 @@
 """Files that are made, or damaged, so as to break a reader or to be taken for something else."""
 
 import io
+import subprocess
+import sys
 import zipfile
 
 import numpy as np
+import polars as pl
 import pytest
 from reliability import files
 from scipy import sparse
@@ -132,6 +135,7 @@ def test_an_array_that_says_more_than_it_holds_is_refused(tmp_path):
         ("id,é\na,1\nb,2\n".encode() + b"\xff,3\n", "line 4: the text is not utf-8, or is damaged"),
         ("id,x\na,1\nb,2\n".encode("utf-16") + b"\0", "the text is not utf-16"),
         ("id;x;y\na;1,5;2,5\nb;1,5 2,5\n", "line 3: it has 2 fields, where the first has 3"),
+        ("id,x\na,1\nb,>9.=\n", "line 3, column 'x': '>9.=' is neither a number"),
     ],
 )
 def test_text_that_is_understood_in_part_only_is_named(text, content, told):
@@ -151,3 +155,52 @@ def test_what_is_read_of_a_damaged_file_is_what_another_reader_reads(tmp_path, n
     for i in range(25):
         path.write_bytes(files.damaged(name, raw, np.random.default_rng((1, i))))
         assert files.outcome(name, path) in ("same", "refused"), i
+
+
+def parquet(path, **how):
+    frame = pl.DataFrame({"id": ["a", "b"], "x": ["<1", "2"], "y": [1.5, None]})
+    frame.write_parquet(path, **how)
+    return bytearray(path.read_bytes())
+
+
+def test_pages_of_parquet_that_claim_other_numbers_of_values_are_refused(tmp_path):
+    # A page of -1 values asks its reader for 2^61 bytes, which ends the process.
+    path = tmp_path / "t.parquet"
+    data = parquet(path, compression="uncompressed")
+    places = [k for k in range(4, len(data) - 8) if data[k] == 4]  # 2, as the protocol writes it
+    for k in places:
+        (tmp_path / f"{k}.parquet").write_bytes(data[:k] + bytes([1]) + data[k + 1 :])
+    script = """import pathlib, sys, declip.io as io
+for path in pathlib.Path(sys.argv[1]).glob('*.parquet'):
+    try:
+        io.read_table(path)
+    except io.TableFileError as error:
+        print(error)
+print('end')"""
+    done = subprocess.run(
+        [sys.executable, "-c", script, tmp_path], capture_output=True, text=True, check=False
+    )
+    assert done.stdout.endswith("end\n")
+    assert done.stdout.count("its pages are not what it says") > 2
+
+
+def test_missing_cells_of_parquet_that_no_page_should_hold_are_refused(tmp_path):
+    path = tmp_path / "t.parquet"
+    data = parquet(path)
+    refused = []
+    for k in range(60, 100):  # among them the marks of which cells are missing
+        path.write_bytes(data[:k] + bytes([65]) + data[k + 1 :])
+        try:
+            read_table(path)
+        except TableFileError as error:
+            refused.append(str(error))
+    assert any("its pages are not what it says" in text for text in refused)
+
+
+@pytest.mark.parametrize(
+    "how", [{}, {"row_group_size": 3}, {"data_page_size": 16}, {"statistics": "full"}]
+)
+def test_sound_parquet_of_many_forms_is_read(tmp_path, how):
+    frame = pl.DataFrame({"id": [f"r{i}" for i in range(20)], "x": [1.5, None] * 10})
+    frame.write_parquet(tmp_path / "t.parquet", **how)
+    assert read_table(tmp_path / "t.parquet").intervals.n_exact == 10

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from declip.io import Remedy
 from declip.options import UsageError
 
-__all__ = ["ROLES", "arguments", "in_page_words"]
+__all__ = ["ROLES", "arguments", "as_label", "in_page_words"]
 
 ROLES = ("row", "column", "value", "limit", "qualifier", "unit", "aside")
 _WORDS = ("format", "layout", "sheet", "decimal", "thousands", "separator", "encoding",
@@ -34,6 +35,8 @@ _LABELS = {
     "replicates": "Repeated cells",
     "header": "First line",
     "effort": "Effort",
+    "below_limit": "Unmarked values below their limit",
+    "side": "Marked values lie",
 }
 
 
@@ -78,6 +81,12 @@ def _beside(roles: Sequence[Sequence[str]], name: str, known: Mapping[str, str])
         if role == name and header not in found.values() and before:
             found[before] = header
     return found
+
+
+def as_label(remedy: Remedy) -> str:
+    """Return a remedy as the label of the page and what to write or choose there."""
+    label = f"“{_LABELS.get(remedy.option, remedy.option)}”"
+    return label if remedy.value == "..." else f"{label} {remedy.value}"
 
 
 def in_page_words(text: str) -> str:

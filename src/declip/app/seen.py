@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from declip.app.said import in_page_words
+from declip.app.said import as_label, in_page_words
 from declip.detect import LimitProposal, detect_limits
 from declip.intervals import Intervals
 from declip.io import Problem, ReadingPlan, TableFile, TableFileError, TableFormat
@@ -87,7 +87,7 @@ def _field(limit: Any, labels: NDArray | None) -> Any:
 def _reading(plan: ReadingPlan) -> dict[str, Any]:
     form, roles = plan.format, plan.roles
     return {
-        "words": str(plan),
+        "words": plan.said(as_label),
         "layout": roles.layout,
         "roles": [[name, roles.of(name)] for name in plan.header],
         "pairs": {"limit": dict(roles.limit), "qualifier": dict(roles.qualifier)},

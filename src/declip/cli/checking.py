@@ -16,7 +16,7 @@ from declip.detect.proposal import LimitProposal
 from declip.diagnostics import Diagnosis, diagnose
 from declip.intervals import Intervals, face_value
 from declip.io import TableFile
-from declip.options import Reading, in_own_words
+from declip.options import Reading, as_option, in_own_words
 
 __all__ = ["Checked"]
 
@@ -75,23 +75,39 @@ class Checked:
         n = len(self.can) + len(self.cannot)
         if n == 0:
             return "Nothing is marked as beyond a limit."
-        if int((self.diagnosis.coverage.cols.exact >= _FEW).sum()) < 2:
-            return "Nothing can be restored: too few values stand beside each other."
+        if self._is_alone:
+            return "Nothing can be restored: it needs values of two columns beside each other."
         if not self.can:
             return "None of the columns with clipped cells can be restored."
         if not self.cannot:
-            what = "All" if n > 1 else "The"
-            return f"{what} {n} column{'s' * (n > 1)} with clipped cells can be restored."
+            what = {1: "The column", 2: "Both columns"}.get(n, f"All {n} columns")
+            return f"{what} with clipped cells can be restored."
         return f"{len(self.can)} of {n} columns with clipped cells can be restored."
+
+    @property
+    def _is_alone(self) -> bool:
+        """Whether fewer than two columns have values, so that none tells of another."""
+        return int((self.diagnosis.coverage.cols.exact >= _FEW).sum()) < 2
 
     @property
     def command(self) -> str:
         """The command to type next."""
-        words = ["declip", "restore", str(self.table.path), *self.reading.spelled()]
+        return self._said("restore")
+
+    def _said(self, command: str) -> str:
+        words = ["declip", command, str(self.table.path), *self.reading.spelled()]
+        if self._kept_below and not self.table.intervals.n_censored:
+            words += ["--below-limit", "censored"]
         words += [*self._proposed(), *(["--log"] if self._wants_log() else [])]
         if self._why_missing != "random":
             words += ["--missing-means", self._why_missing]
         return " ".join(map(shlex.quote, words))
+
+    @property
+    def _kept_below(self) -> int:
+        """Number of values below their limits that count as they were measured."""
+        plan = self.table.plan
+        return 0 if plan is None else plan.counts.get("kept_below", 0)
 
     @property
     def _why_missing(self) -> str:
@@ -134,7 +150,7 @@ class Checked:
             rows, cols = self.table.intervals.shape
             return f"A table of {rows:,} rows and {cols:,} columns."
         plan = self.table.plan
-        lines = [textwrap.fill(str(plan), _WIDTH)]
+        lines = [textwrap.fill(plan.said(as_option), _WIDTH)]
         for example in plan.examples:
             lines += [f"  {example.place}: {example.text}", f"      {example.understood}"]
         return "\n".join(lines)
@@ -179,6 +195,10 @@ class Checked:
     def _next(self) -> str:
         clipped = self.table.intervals.n_censored
         found = self.proposal.ceiling is not None or self.proposal.floor is not None
+        if not clipped and self._kept_below:
+            return f"Next, if what is below its limit counts as censored: {self.command}"
+        if clipped and (self._is_alone or not self.can):
+            return f"Next, for what can be said of columns alone: {self._said('summary')}"
         if not clipped and not found and self._why_missing == "random":
             return f"Next, if it has limits: {self.command} --ceiling NUMBER"
         return f"Next: {self.command}"
@@ -188,7 +208,7 @@ class Checked:
         plan, form = self.table.plan, self.table.format
         return {
             "file": self.table.path,
-            "understood": None if plan is None else str(plan),
+            "understood": None if plan is None else plan.said(as_option),
             "options": None if plan is None else plan.as_options(),
             "examples": [] if plan is None else [vars(example) for example in plan.examples],
             "format": {n: getattr(form, n) for n in ("kind", "layout", "separator", "decimal")},

@@ -14,7 +14,7 @@ from declip.cli.parser import Commands
 from declip.cli.screen import Screen
 from declip.cli.summary import Summarising
 from declip.cli.summary import run as run_summary
-from declip.options import Reading, Restoring, in_own_words, option
+from declip.options import Reading, Restoring, as_option, in_own_words, option
 
 if TYPE_CHECKING:
     from declip.io import TableFile
@@ -54,7 +54,7 @@ def restore(
         }
         with screen.work("reading"):
             table = reading.read(input.file)
-        screen.aside(str(table.plan) if table.plan else "")
+        screen.aside(table.plan.said(as_option) if table.plan else "")
         with screen.work(""):
             result = restoring.restore(table.intervals, screen.alive)
         with screen.work("writing"):
@@ -93,7 +93,7 @@ def _write(result: Restoration, table: TableFile, paths: dict[str, Path], output
 def _facts(result: Restoration, table: TableFile) -> dict[str, Any]:
     return {
         "file": table.path,
-        "understood": None if table.plan is None else str(table.plan),
+        "understood": None if table.plan is None else table.plan.said(as_option),
         "shape": table.intervals.shape,
         "cells": result.counts,
         "chosen": result.chosen,

@@ -27,6 +27,7 @@ __all__ = ["Bounds", "Limits", "assemble", "bounds_of_cells"]
 
 _MOST_KINDS = 20  # kinds of text that cannot be read, of one column
 _MOST_CELLS = 20_000  # of such cells that are looked at
+_OF_ALL_COLUMNS = ("marks", "missing", "thousands", "decimal")  # answers that hold everywhere
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,6 +37,12 @@ class Limits:
     ceiling: Any = None
     floor: Any = None
     by_column: Mapping[str, Mapping[Any, float]] | None = None
+
+    def or_else(self, floors: Mapping[Any, float]) -> Limits:
+        """Return these, with floors for columns that have none of their own."""
+        if not floors or not (self.floor is None or isinstance(self.floor, Mapping)):
+            return self
+        return replace(self, floor={**floors, **(self.floor or {})})
 
     def of(self, side: str, columns: NDArray | None) -> Any:
         """Return one side; the limits of single columns replace that of the table."""
@@ -85,7 +92,23 @@ def bounds_of_cells(
         problems += _repeated(listed, parsed, asked)
     order = {name: j for j, name in enumerate(listed.sheet.header)}
     problems.sort(key=lambda p: order.get(p.column or "", -1))
-    return Bounds(parsed, problems, kept)
+    return Bounds(parsed, _told_once(problems), kept)
+
+
+def _told_once(problems: list[Problem]) -> list[Problem]:
+    """Return problems of several columns that one answer solves as one, at the first column."""
+    groups: dict[Any, list[Problem]] = {}
+    for problem in problems:
+        answer = [(r.option, r.value) for r in problem.remedies if r.option in _OF_ALL_COLUMNS]
+        groups.setdefault(tuple(answer) or id(problem), []).append(problem)
+    return [_joined(some) if len(some) > 1 else some[0] for some in groups.values()]
+
+
+def _joined(problems: list[Problem]) -> Problem:
+    first, count = problems[0], sum(problem.count for problem in problems)
+    n = len({problem.column for problem in problems}) - 1
+    also = f" (and in {n} more column{'s' * (n > 1)})" if n else ""
+    return replace(first, what=f"{first.what}{also}", count=count)
 
 
 def assemble(listed: Listed, parsed: Parsed, limits: Limits, asked: Asked) -> Intervals:

@@ -34,8 +34,8 @@ _RANGE = rf"^({NUMBER})\s*(?:{_DASH}|\.\.|to)\s*({NUMBER})$"
 _POINT_NUMBER = r"^\s*[<>=≤≥]*\s*[+-]?[0-9]*\.[0-9]+(?:[eE][+-]?[0-9]+)?\s*$"
 # A number with a mark before it, behind it, or both; or in parentheses.
 _MARKED = re.compile(
-    rf"(?P<before>[<>]?[^0-9().<>≤≥]*?)\s*(?P<open>\()?\s*(?P<sign>[<>≤≥]=?)?\s*(?P<number>{NUMBER})"
-    rf"\s*(?P<close>\))?\s*(?P<after>[^0-9().<>≤≥]*)"
+    rf"(?P<before>[<>]?(?:[^0-9().<>≤≥]|(?<=[A-Za-z])\.)*?)\s*(?P<open>\()?\s*(?P<sign>[<>≤≥]=?)?\s*(?P<number>{NUMBER})"
+    rf"\s*(?P<close>\))?\s*(?P<after>[^0-9().<>≤≥]*|\([^0-9()<>≤≥]+\))"
 )
 _UNKNOWN = 9
 _BELOW_SIGNS, _ABOVE_SIGNS = ["<", "<=", "=<", "≤"], [">", ">=", "=>", "≥"]
@@ -200,7 +200,7 @@ def _marks_of(match: re.Match | None) -> list[str]:
     if match is None or bool(match["open"]) != bool(match["close"]) or _is_torn(match):
         return []
     marks = [folded(match[name] or "") for name in ("before", "sign", "after")]
-    if marks[0] in ("<", ">") and marks[1]:
+    if (marks[0] in ("<", ">") and marks[1]) or marks[2].startswith("="):
         return []
     alone = bool(match["open"]) and not marks[0]
     return [mark for mark in marks if mark] + ["()"] * alone

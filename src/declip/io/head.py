@@ -8,18 +8,22 @@ from dataclasses import replace
 import numpy as np
 import polars as pl
 
+from declip.io import names as called
 from declip.io.cells import parse_cells
 from declip.io.errors import shown
-from declip.io.plan import Skipped
+from declip.io.numbers import NumberStyle
+from declip.io.plan import Roles, Skipped
+from declip.io.problems import Remedy
 from declip.io.sheet import Sheet
 from declip.io.words import UNIT
 
-__all__ = ["FOOTNOTE", "names_alone", "take_header"]
+__all__ = ["FOOTNOTE", "names_alone", "take_header", "take_limits"]
 
 _SAMPLE = 50  # rows below the header by which a row of units is told from data
 _UNIT_LABELS = ("", "unit", "units", "einheit", "einheiten", "unité", "unités", "[unit]")
+_SCALE = re.compile(r"[0-9.]+\s*(?:-|\u2013|to)\s*[0-9.]+")  # 1-7: what answers may be
 FOOTNOTE = re.compile(
-    r"(?:[*†‡§]|\(?[0-9a-z]\)|notes?\b|sources?\b|quelle\b|remarks?\b|comments?\b|legend\b|nd\s*[=:])"
+    r"(?:[*†‡§]|\(?[0-9a-z]\)|notes?\b|sources?\b|quelle\b|remarks?\b|comments?\b|legend\b|[^\s=]{1,12}\s*=\s)"
     r".*|.*[^:]: .*",
     re.I | re.S,
 )
@@ -37,6 +41,9 @@ def take_header(sheet: Sheet, skip: tuple[int, ...] | None = None) -> Sheet:
     wanted = sheet.format.header
     has_header = _names_columns(first) if wanted is None else wanted
     names, start = (tuple(first), 1) if has_header else (tuple(map(str, range(len(first)))), 0)
+    if has_header and _is_upper_half(sheet, first):
+        sheet = _one_row_down(sheet)
+        names = tuple(_joined(first, _fields(sheet, 0)))
     sheet, names = _drop_empty(sheet, names)
     named = replace(
         sheet,
@@ -50,6 +57,31 @@ def take_header(sheet: Sheet, skip: tuple[int, ...] | None = None) -> Sheet:
         named.fail("there is a header, but no line below it")
     _check_names(named)
     return _take_units(named) if has_header and skip is None else named
+
+
+def take_limits(sheet: Sheet, roles: Roles, style: NumberStyle) -> tuple[Sheet, dict[str, float]]:
+    """Leave out a row that is called LOD or the like; return its numbers, by column."""
+    if roles.layout != "wide" or not roles.rows or not sheet.format.header:
+        return sheet, {}
+    labels = [called.plain(str(name or "")) for name in sheet.series(roles.rows[0])]
+    rows = [k for k, name in enumerate(labels) if called.LIMIT_OF_ROW.fullmatch(name)]
+    if not rows:
+        return sheet, {}
+    if len(rows) > 1:
+        lines = ",".join(str(sheet.lines[k]) for k in rows)
+        sheet.fail(
+            "there are several rows of limits, and words such as ND could mean any of them",
+            rows[1], None, Remedy("skip", lines), Remedy("floor", "COLUMN=NUMBER"),
+        )  # fmt: skip
+    cells = pl.Series(
+        [sheet.series(name)[rows[0]] for name in roles.values], dtype=pl.String, strict=False
+    )
+    parsed = parse_cells(cells, style.decimal, thousands=style.thousands)
+    known = parsed.lower == parsed.upper
+    floors = {
+        name: float(x) for name, x, ok in zip(roles.values, parsed.lower, known, strict=True) if ok
+    }
+    return _without(sheet, rows, "limits"), floors
 
 
 def _fields(sheet: Sheet, row: int) -> list[str]:
@@ -73,7 +105,11 @@ def _without(sheet: Sheet, rows: list[int], what: str) -> Sheet:
 
 
 def _filled(sheet: Sheet, row: int) -> int:
-    return sum(bool(field.strip()) for field in _fields(sheet, row))
+    return _filled_in(_fields(sheet, row))
+
+
+def _filled_in(fields: list[str]) -> int:
+    return sum(bool(field.strip()) for field in fields)
 
 
 def _without_titles(sheet: Sheet) -> Sheet:
@@ -84,8 +120,40 @@ def _without_titles(sheet: Sheet) -> Sheet:
     while k < sheet.frame.height and (_filled(sheet, k) == 1 or k in sheet.spanned):
         k += 1
     if 0 < k < sheet.frame.height and names_alone(_fields(sheet, k)):
-        return _without(sheet, list(range(k)), "title")
+        above = k - 1 in sheet.spanned and _fills(_fields(sheet, k - 1), _fields(sheet, k))
+        return _without(sheet, list(range(k - above)), "title")
     return sheet
+
+
+def _fills(upper: list[str], lower: list[str]) -> bool:
+    """Tell two halves of a header: names of groups above, and names where the lower has none."""
+    return _filled_in(upper) > 1 and any(a and not b for a, b in zip(upper, lower, strict=True))
+
+
+def _is_upper_half(sheet: Sheet, first: list[str]) -> bool:
+    """Tell names of groups of columns, with gaps that the row below them fills."""
+    if "" in first and sheet.frame.height > 2:
+        second = _fields(sheet, 1)
+        gaps = [b for a, b in zip(first, second, strict=True) if not a]
+        return names_alone(second) and _fills(first, second) and any(gaps)
+    return False
+
+
+def _one_row_down(sheet: Sheet) -> Sheet:
+    return replace(sheet, frame=sheet.frame[1:], lines=sheet.lines[1:])
+
+
+def _joined(upper: list[str], lower: list[str]) -> list[str]:
+    """Return names of two rows as one: the lower alone where that tells columns apart."""
+    named = [b or a for a, b in zip(upper, lower, strict=True)]
+    if len(set(named)) == len(named):
+        return named
+    group, names = "", []
+    for a, b in zip(upper, lower, strict=True):
+        group = a or group
+        alone = not b or called.VALUE.fullmatch(called.plain(b))
+        names.append(group if alone else f"{group} {b}")
+    return names
 
 
 def _without_footnotes(sheet: Sheet) -> Sheet:
@@ -115,9 +183,11 @@ def _take_units(sheet: Sheet) -> Sheet:
     numeric = [j for j in range(body.width) if _is_numeric(body.to_series(j))]
     texts = {j: first[j].strip() for j in numeric if first[j].strip()}
     others = [first[j] for j in range(len(first)) if j not in numeric]
-    if not texts or not all(UNIT.fullmatch(text) for text in texts.values()):
-        return sheet
     labelled = [text for text in others if text.strip().lower() not in _UNIT_LABELS]
+    scale = not labelled and len({*texts.values()}) == 1 and not first[0].strip()
+    unit = _SCALE if scale and _SCALE.fullmatch(next(iter(texts.values()))) else UNIT
+    if not texts or not all(unit.fullmatch(text) for text in texts.values()):
+        return sheet
     if any(not UNIT.fullmatch(text.strip()) for text in labelled) or set(texts.values()) == {"-"}:
         return sheet
     units = {sheet.header[j]: text.strip("[]() ") for j, text in texts.items()}
@@ -125,8 +195,10 @@ def _take_units(sheet: Sheet) -> Sheet:
 
 
 def _is_numeric(column: pl.Series) -> bool:
-    parsed = parse_cells(column)
-    return bool((~np.isnan(parsed.lower) | (parsed.word != 0)).any()) and not parsed.bad.size
+    """Tell a column of cells, whatever stands before fractions; a few may mean nothing."""
+    readings = [parse_cells(column, decimal) for decimal in (".", ",")]
+    known = [int((~np.isnan(r.lower) | (r.word != 0)).sum()) for r in readings]
+    return any(n > r.bad.size for n, r in zip(known, readings, strict=True))
 
 
 def _drop_empty(sheet: Sheet, names: tuple[str, ...]) -> tuple[Sheet, tuple[str, ...]]:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 
 __all__ = [
-    "COLUMN", "DETECTED", "LIMIT", "NEVER_VALUES", "PART_OF_COLUMN", "PART_OF_ROW", "QUALIFIER",
-    "ROW", "SURE_QUALIFIER", "UNIT_NAME", "VALUE", "of_another", "plain",
+    "COLUMN", "DETECTED", "LIMIT", "LIMIT_OF_ROW", "MEASURED", "NEVER_VALUES", "PART_OF_COLUMN",
+    "PART_OF_ROW", "QUALIFIER", "ROW", "SUMS", "SURE_QUALIFIER", "UNIT_NAME", "VALUE",
+    "of_another", "plain",
 ]  # fmt: skip
 
 
@@ -39,6 +40,13 @@ VALUE = _any(
     "value result rating stars measurement measured concentration conc score sales reading amount"
     " result_value npx intensity messwert wert quantity qty units_sold demand result_measure"
     " result_measure_value response signal valeur sold measure_value result_numeric",
+    after=r"(?:in )?(?:pp[mbt]|pct|percent|[munpk]?(?:g|mol|l|u|iu)"
+    r"(?: (?:per )?(?:[munpkd]?(?:l|g|mol)|m3|dw|ww|dry weight|wet weight))*)",
+)
+# Columns of one measure, a sample each.
+MEASURED = re.compile(
+    r"((?:(?:max ?lfq|lfq|reporter|normali[sz]ed|corrected|raw|total) )?"
+    r"(?:intensity|abundance|peak area)(?: corrected)?) .+"
 )
 LIMIT = _any(
     "limit lod loq lloq mdl dl rl mrl pql llod rdl edl lowerlimit nachweisgrenze bestimmungsgrenze"
@@ -46,6 +54,16 @@ LIMIT = _any(
     " inventory capacity stock_on_hand on_hand available",
     "(?:method|lab|lower|sample|minimum|reporting|instrument) ?(?:detection)?",
     "value|level",
+)
+# What a line, or a column, of a table of measurements is called that holds limits, or sums up.
+LIMIT_OF_ROW = re.compile(
+    r"l?lo[dq]|m?dl|m?rl|pql|nachweisgrenze|bestimmungsgrenze|nwg"
+    r"|(?:method |instrument |lower )?(?:detection|reporting|quantification|quantitation) limit"
+    r"|limit of (?:detection|quantification|quantitation)"
+)
+SUMS = re.compile(
+    r"(?:grand )?(?:total|sum)s?|summe|gesamt|mean|average|avg|mittelwert|median|sd|std(?: dev)?"
+    r"|min(?:imum)?|max(?:imum)?"
 )
 _LONG_LIMIT = re.compile(
     r"(?:.* )?(?:detection|reporting|quantitation|quantification|censoring|reported)"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import polars as pl
@@ -16,6 +16,7 @@ from declip.io.problems import Problem, Remedy
 __all__ = ["NumberStyle", "find_style", "why_not"]
 
 _SIGNED = r"^\s*[<>=≤≥]*\s*[+-]?"
+_GAPS = " '\u00a0\u202f\u2019"
 _END = r"(?:[eE][+-]?[0-9]+)?\s*[A-Za-z]{0,2}\s*$"
 
 
@@ -69,6 +70,23 @@ class _Uses:
 def find_style(columns: Iterable[pl.Series], commas: bool = True) -> NumberStyle:
     """Return how numbers are written; without ``commas`` none of them is before a fraction."""
     texts = [column for column in columns if column.dtype == pl.String]
+    style = _points_and_commas(texts, commas)
+    if style.thousands or style.unclear:
+        return style
+    return replace(style, thousands=_blank_between_thousands(texts, style.decimal))
+
+
+def _blank_between_thousands(texts: list[pl.Series], decimal: str) -> str:
+    """Return the blank or apostrophe of ``1 201,5``: the fraction shows that it is one number."""
+    point = re.escape(decimal)
+    grouped = (
+        rf"{_SIGNED}[0-9]{{1,3}}([{_GAPS}])[0-9]{{3}}(?:[{_GAPS}][0-9]{{3}})*{point}[0-9]+{_END}"
+    )
+    found = (column.str.extract(grouped).drop_nulls() for column in texts)
+    return next((column[0] for column in found if len(column)), "")
+
+
+def _points_and_commas(texts: list[pl.Series], commas: bool) -> NumberStyle:
     comma = _Uses.of(",", texts)
     if not (comma.fraction or comma.thousands or comma.either):
         return NumberStyle()
@@ -101,7 +119,7 @@ def why_not(cell: object, style: NumberStyle) -> Problem:
             f"{shown(cell)} has a point in a table with decimal commas",
             remedies=(Remedy("thousands", ".", "if it is between thousands"),),
         )
-    if re.search(r"[0-9]", text) and "," in text:
+    if style.decimal != "," and re.search(r"[0-9]", text) and "," in text:
         return Problem(
             f"{shown(cell)} is not a number",
             remedies=(Remedy("decimal", ",", "if the comma is before the fraction"),),
@@ -113,7 +131,7 @@ def why_not(cell: object, style: NumberStyle) -> Problem:
 
 def _strange(cell: object, text: str) -> Problem:
     """Ask what a mark or a word means: it may well be a value that was not detected."""
-    if re.fullmatch(r"[+-]?[0-9]{1,3}([ '\u00a0\u202f\u2019][0-9]{3})+([.,][0-9]+)?", text):
+    if re.fullmatch(rf"[+-]?[0-9]{{1,3}}([{_GAPS}][0-9]{{3}})+([.,][0-9]+)?", text):
         sign = re.sub(r"[0-9+-]", "", text)[0]
         when = "if this is one number"
         return Problem(
@@ -122,12 +140,13 @@ def _strange(cell: object, text: str) -> Problem:
     marked = mark_of(text)
     if marked is not None:
         number, mark = marked
-        named = "parentheses around a number" if mark == "()" else f"the mark {shown(mark)}"
+        named = "parentheses around it mean" if mark == "()" else f"{shown(mark)} beside it means"
         return Problem(
-            f"{shown(cell)}: {named} may mean several things",
+            f"{shown(cell)}: what {named} is not known",
             remedies=(
                 Remedy("marks", f"{mark}=exact", f"if it is {number}"),
                 Remedy("marks", f"{mark}=below", f"if it is at most {number}"),
+                Remedy("marks", f"{mark}=above", f"if it is at least {number}"),
             ),
         )
     what = f"{shown(cell)} is neither a number, a limit such as <0.5, nor a word that is known"

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 from declip.io.formats import Layout, TableFormat
+from declip.io.problems import Problem, Spelling, in_python
 
 __all__ = ["Asked", "Example", "ReadingPlan", "Roles", "Skipped"]
 
@@ -56,7 +57,7 @@ class Skipped:
     ----------
     line : int
         Line of the file, from 1.
-    what : {"title", "comment", "units", "asked"}
+    what : {"title", "comment", "units", "limits", "asked"}
         Why it was left out.
     text : str
         What it holds.
@@ -94,8 +95,8 @@ class Roles:
         Headers of the units of values, and of limits if these have their own.
     aside : tuple of str
         Headers of columns that are no part of the table; they are written back as they are.
-    notes : tuple of str
-        What else a person should know.
+    notes : tuple of Problem
+        What else a person should know, and could say.
     """
 
     layout: Layout
@@ -106,7 +107,7 @@ class Roles:
     qualifier: Mapping[str, str] = field(default_factory=dict)
     unit: tuple[str, ...] = ()
     aside: tuple[str, ...] = ()
-    notes: tuple[str, ...] = ()
+    notes: tuple[Problem, ...] = ()
 
     def of(self, header: str) -> str:
         """Return the role of one column: row, column, value, limit, qualifier, unit or aside."""
@@ -147,11 +148,12 @@ class ReadingPlan:
         On which side of their limits marked values lie, where the mark does not say.
     counts : dict
         "lines", "rows", "columns", and cells that are "exact", "below", "above", "ranges",
-        "missing" (without a value) and "absent" (no line speaks of them).
+        "missing" (without a value), "absent" (no line speaks of them), and "kept_below" (values
+        below their limits that count as they are).
     examples : tuple of Example
         Up to three lines with what they were taken for.
-    notes : tuple of str
-        Further sentences.
+    notes : tuple of Problem
+        What looks odd, and what a person could say about it.
 
     Examples
     --------
@@ -179,7 +181,7 @@ class ReadingPlan:
     side: str = "below"
     counts: Mapping[str, int] = field(default_factory=dict)
     examples: tuple[Example, ...] = ()
-    notes: tuple[str, ...] = ()
+    notes: tuple[Problem, ...] = ()
 
     def as_options(self) -> dict[str, Any]:
         """Return the arguments of `read_table` that give this reading without any guess."""
@@ -190,14 +192,20 @@ class ReadingPlan:
         found |= {name: getattr(form, name) for name in _OF_FORMAT}
         found |= {f.name: getattr(asked, f.name) for f in fields(asked) if f.name in _OF_ASKED}
         found |= {"ignore": list(roles.aside) if roles.layout == "wide" else []}
-        found |= {"skip": [s.line for s in self.skipped] or None, "layout": roles.layout}
+        skipped = [s.line for s in self.skipped if s.what != "limits"]
+        found |= {"skip": skipped or None, "layout": roles.layout}
         found |= {"side": self.side if roles.limit or roles.qualifier else None}
         if form.kind != "csv":
             found |= {"separator": None, "encoding": None}
         return {name: value for name, value in found.items() if value not in (None, [], {}, (), "")}
 
+    def said(self, spelling: Spelling) -> str:
+        """Return the paragraph, with what could be said otherwise spelled as a surface does."""
+        notes = [f"{note.said(spelling)}." for note in (*self.roles.notes, *self.notes)]
+        return " ".join(sentence for sentence in (*_sentences(self), *notes) if sentence)
+
     def __str__(self) -> str:
-        return " ".join(sentence for sentence in _sentences(self) if sentence)
+        return self.said(in_python)
 
 
 _OF_FORMAT = ("separator", "decimal", "thousands", "encoding", "header", "sheet")
@@ -218,11 +226,9 @@ def _sentences(plan: ReadingPlan) -> list[str]:
         f"Values are in {_names(roles.values)}{_in_units(plan)}." if long else "",
         _marks(plan),
         _signs(plan),
-        *(_lines(plan, what) for what in ("title", "comment", "units", "asked")),
+        *(_lines(plan, what) for what in ("title", "comment", "units", "limits", "asked")),
         _counted(plan.counts),
         f"Left aside, and written back as they are: {_names(roles.aside)}." if roles.aside else "",
-        *roles.notes,
-        *plan.notes,
     ]
 
 
@@ -248,7 +254,7 @@ def _in_units(plan: ReadingPlan) -> str:
 def _marks(plan: ReadingPlan) -> str:
     roles, long = plan.roles, plan.roles.layout == "long"
     side = "below" if plan.side == "below" else "above"
-    limit, mark = tuple(roles.limit.values()), tuple(roles.qualifier.values())
+    limit, mark = (tuple(dict.fromkeys(of.values())) for of in (roles.limit, roles.qualifier))
     if not (limit or mark):
         return ""
     at = f"the limit in {_names(limit, 'and')}" if limit else "the value that stands there"
@@ -273,11 +279,16 @@ def _lines(plan: ReadingPlan, what: str) -> str:
     lines = [skipped.line for skipped in plan.skipped if skipped.what == what]
     if not lines:
         return ""
-    words = {"title": "title", "comment": "comment", "units": "units", "asked": "no data"}
+    words = {
+        "title": "a title",
+        "comment": "a comment",
+        "units": "units",
+        "limits": "the limits of words such as ND",
+        "asked": "nothing of the table",
+    }
     shown = ", ".join(map(str, lines[:_NAMED])) + (", ..." if len(lines) > _NAMED else "")
-    return (
-        f"Line{'s' * (len(lines) > 1)} {shown} {'are' if len(lines) > 1 else 'is'} {words[what]}."
-    )
+    one = len(lines) == 1
+    return f"Line{'s' * (not one)} {shown} hold{'s' * one} {words[what]}."
 
 
 def _counted(counts: Mapping[str, int]) -> str:
@@ -293,7 +304,10 @@ def _counted(counts: Mapping[str, int]) -> str:
     }
     cells = ", ".join(f"{counts[k]:,} {word}" for k, word in words.items() if counts.get(k))
     lines = f"{counts['lines']:,} line{'s' * (counts['lines'] != 1)}"
-    return f"{lines} give {counts['rows']:,} rows and {counts['columns']:,} columns: {cells}."
+    rows, columns = (
+        f"{counts[k + 's']:,} {k}{'s' * (counts[k + 's'] != 1)}" for k in ("row", "column")
+    )
+    return f"{lines} give{'s' * (counts['lines'] == 1)} {rows} and {columns}: {cells}."
 
 
 def _quoted(name: str) -> str:

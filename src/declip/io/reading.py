@@ -11,7 +11,7 @@ from declip.io.arrays import read_arrays
 from declip.io.assemble import Limits, assemble, bounds_of_cells
 from declip.io.errors import TableFileError
 from declip.io.formats import Layout, TableFile, TableFormat, kind_of
-from declip.io.head import take_header
+from declip.io.head import take_header, take_limits
 from declip.io.layouts import Listed, list_cells
 from declip.io.limits import limits_by_column
 from declip.io.numbers import NumberStyle, find_style
@@ -174,10 +174,11 @@ def _from_sheet(found: Sheet, asked: Asked, limits: Limits, preset: str | None) 
     asked = with_preset(named, asked.spread(named.header), preset)
     named, style = _settle_numbers(named)
     roles = find_roles(named, asked, style)
+    named, floors = take_limits(named, roles, style)
     plan = plan_of(named, roles, asked, preset)
     try:
         listed = list_cells(named, roles, asked)
-        bounds = bounds_of_cells(listed, limits, asked, style, plan.side)
+        bounds = bounds_of_cells(listed, limits.or_else(floors), asked, style, plan.side)
         if bounds.problems:
             first, *more = bounds.problems
             raise TableFileError(named.path, first, more=more)
@@ -198,6 +199,8 @@ def listed_again(table: TableFile) -> Listed:
     if found.checksum != table.checksum:
         raise TableFileError(path, changed)
     named = found if found.header else take_header(found, plan.asked.skip)
+    style = NumberStyle(table.format.decimal or ".", table.format.thousands)
+    named, _ = take_limits(named, plan.roles, style)
     return list_cells(named, plan.roles, plan.asked)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import cached_property
@@ -15,13 +15,14 @@ from declip.io.cells import parse_cells, parse_qualifiers
 from declip.io.keys import as_times
 from declip.io.numbers import NumberStyle
 from declip.io.plan import Asked, Roles
-from declip.io.problems import Remedy
+from declip.io.problems import Problem, Remedy
 from declip.io.sheet import Sheet
 from declip.io.words import EMPTY, NO
 
 __all__ = ["find_roles"]
 
 _SAMPLE = 2000  # lines from which the content of a column is judged
+_SHORT = 4  # lines in which nothing need come again
 
 
 def find_roles(sheet: Sheet, asked: Asked, style: NumberStyle) -> Roles:
@@ -74,8 +75,9 @@ class _Finder:
         value = next(self.named(called.VALUE), None)
         row = asked.rows or tuple(self.named(called.ROW, [value or ""]))
         column = next(self.named(called.COLUMN, [value or "", *row[:1]]), None)
-        if value and row and column:
-            return True
+        if value and row and column:  # a cell a line: some row or some column comes again
+            short = len(self.free) <= 3 or self.sheet.frame.height < _SHORT
+            return short or self._repeats(row[:1]) or self._repeats([column])
         return bool(value and row and self._times([value, *row]) and self._repeats(row[:1]))
 
     def _repeats(self, keys: Sequence[str]) -> bool:
@@ -206,13 +208,11 @@ class _Finder:
             return None
         return known if len(seen) <= 50 else None
 
-    def _unused_marks(self, used: set[str | None]) -> Iterator[str]:
+    def _unused_marks(self, used: set[str | None]) -> Iterator[Problem]:
         for name in self.free:
             if name not in used and self._is_yes_or_no(name):
-                yield (
-                    f"{name!r} holds yes and no and was left aside: if it marks values beyond a "
-                    "limit, name it as the qualifier."
-                )
+                told = Remedy("qualifier", name, "if it marks values beyond a limit")
+                yield Problem(f"{name!r} holds yes and no and is left aside", remedies=(told,))
 
     def _is_yes_or_no(self, name: str) -> bool:
         column = self.sheet.series(name)
@@ -232,7 +232,12 @@ class _Finder:
         rest = [
             n for n in self.sheet.header if n not in {*rows, *pairs, *asked.ignore, *asked.unit}
         ]
+        of_rows = next((n for n in rest if self._limits_rows(n)), None)
+        rest = [name for name in rest if name != of_rows or name in asked.values]
         values = self._named_values(rest) if asked.values else self._values(rest)
+        if of_rows is not None and of_rows not in values:
+            beside["limit"] = dict.fromkeys(values, of_rows) | beside["limit"]
+            pairs.add(of_rows)
         if not values:
             self.sheet.fail("there is no column of values")
         words = [n for n in rest if n not in values and self._is_words(n)]
@@ -265,7 +270,7 @@ class _Finder:
     def _values(self, rest: list[str]) -> list[str]:
         """Return columns that hold values: not those of words alone, of dates, or named so."""
         found = [name for name in rest if not self._is_text(name)]
-        return found or [name for name in rest if not self._is_time(name)]
+        return _measured(found) or found or [name for name in rest if not self._is_time(name)]
 
     def _is_text(self, name: str) -> bool:
         """Tell a column without any number, limit or word for one in it."""
@@ -330,7 +335,25 @@ class _Finder:
                 found[of] = name
         for of, name in said.items():
             found[of or self._before(name)] = name
+        if role == "qualifier":
+            found = dict(self._marks_of_the_one_before(found)) | found
         return found
+
+    def _marks_of_the_one_before(self, found: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+        """Yield columns called ``qual`` and no more, each with the values before it."""
+        for name in self.named(called.SURE_QUALIFIER, tuple(found.values())):
+            before = self._before(name)
+            if before in self.free and before != name and self._marks(name) is not None:
+                yield before, name
+
+    def _limits_rows(self, name: str) -> bool:
+        """Tell a column with the limit of each row, as of tables with a line for each analyte."""
+        if name not in self.free or not called.LIMIT_OF_ROW.fullmatch(called.plain(name)):
+            return False
+        parsed = parse_cells(
+            self.sheet.series(name), self.style.decimal, thousands=self.style.thousands
+        )
+        return not parsed.bad.size and bool((parsed.lower == parsed.upper).any())
 
     def _before(self, name: str) -> str:
         """Return the column that a mark is of: by its name, or the one before it."""
@@ -338,6 +361,16 @@ class _Finder:
         found = next(filter(None, (called.of_another(name, self._known, r) for r in roles)), None)
         at = self.sheet.header.index(name)
         return found or self.sheet.header[max(at - 1, 0)]
+
+
+def _measured(names: list[str]) -> list[str]:
+    """Return the columns of one measure of an export, ``LFQ intensity *``, if there are some."""
+    groups: dict[str, list[str]] = {}
+    for name in names:
+        match = called.MEASURED.fullmatch(called.plain(name))
+        groups.setdefault(match[1] if match else "", []).append(name)
+    groups = {measure: some for measure, some in groups.items() if measure and len(some) > 2}
+    return groups[max(groups, key=lambda measure: "lfq" in measure)] if groups else []
 
 
 def _is_pattern(name: str) -> bool:

@@ -7,7 +7,7 @@ import io
 import re
 import zlib
 from collections import Counter
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +18,7 @@ from declip.io.errors import TableFileError, about_file, shown
 from declip.io.formats import TableFormat
 from declip.io.head import FOOTNOTE, names_alone
 from declip.io.plan import Skipped
+from declip.io.problems import Problem, Remedy
 from declip.io.sheet import Lines, Sheet
 
 __all__ = ["read_text", "text_of"]
@@ -33,6 +34,7 @@ _BLANKS = {"\t", "\n", "\r"}
 _MARK, _REPLACEMENT = 0xFEFF, 0xFFFD
 _SEPARATORS = ",;\t|"
 _HEAD = 2**16  # bytes from which the separator is found
+_FEW = 8  # lines of another width that may be no part of the table
 
 
 def read_text(path: Path, wanted: TableFormat, skip: tuple[int, ...] | None = None) -> Sheet:
@@ -51,7 +53,9 @@ def read_text(path: Path, wanted: TableFormat, skip: tuple[int, ...] | None = No
     data, skipped = _without_notes(data, separator, skip)
     if not data.strip():
         raise TableFileError(path, "the file has no table: every line was left out")
-    frame, lines = _records(path, data, separator)
+    frame, lines = _records(path, data, separator, skipped)
+    if separator == "|" and data.count(b"|") == data.count(b" | ") and b'"' not in data:
+        frame = frame.select(pl.all().str.strip_chars())  # columns drawn by hand
     done = replace(wanted, separator=separator, encoding=encoding, newline=newline)
     return Sheet(path, frame, lines, "line", done, skipped=skipped, checksum=checksum)
 
@@ -136,7 +140,21 @@ def _find_separator(path: Path, data: bytes) -> str:
         if agreement(best)[0] > 0:
             return best
         # a title in one field stands above the table
-        return max(_SEPARATORS, key=lambda separator: agreement(separator, first=False))
+        best = max(_SEPARATORS, key=lambda separator: agreement(separator, first=False))
+    if agreement(best, first=False)[0] == 0:
+        _check_blanks(path, [line for line in lines if line.strip()])
+    return best
+
+
+def _check_blanks(path: Path, lines: list[str]) -> None:
+    """Refuse fields that only blanks set apart: they would be read as one."""
+    widths = {len(line.split()) for line in lines}
+    if len(lines) < 2 or len(widths) > 1 or widths == {1}:
+        return
+    single = all(len(line.split(" ")) == len(line.split()) for line in lines)
+    told = (Remedy("separator", " "),) if single else ()
+    how = "" if single else ": put commas or tabs between them"
+    raise TableFileError(path, Problem(f"its fields are set apart by blanks{how}", remedies=told))
 
 
 def _without_notes(
@@ -183,10 +201,11 @@ def _titles(head: list[bytes], noted: dict[int, str], separator: str, usual: int
     for k, line in enumerate(head, start=1):
         if not line.strip() or k in noted:
             continue
-        if separator.encode() in line or usual < 3:
-            fields = next(csv.reader([line.decode(errors="ignore")], delimiter=separator))
+        fields = next(csv.reader([line.decode(errors="ignore")], delimiter=separator))
+        filled = [field for field in fields if field.strip()]
+        if len(filled) > 1 or usual < 3:
             return found if names_alone(fields) else {}
-        if b" " not in line.strip() and head[k : k + 1] != [b""]:
+        if " " not in "".join(filled).strip() and head[k : k + 1] != [b""]:
             return {}  # a word just above the names may be a piece of them
         found[k] = "title"
     return {}
@@ -195,14 +214,16 @@ def _titles(head: list[bytes], noted: dict[int, str], separator: str, usual: int
 def _footnotes(data: bytes, mark: bytes) -> dict[int, str]:
     """Return lines at the end of one field with words in it, set off by a blank line."""
     body, _, tail = data.rstrip(b"\n").rpartition(b"\n\n")
-    lines = tail.split(b"\n")
+    lines = [line.rstrip(mark + b" ") for line in tail.split(b"\n")]
     if not body.strip() or any(mark in x or not FOOTNOTE.match(x.decode()) for x in lines):
         return {}
     first = body.count(b"\n") + 3
     return {first + k: "comment" for k in range(len(lines))}
 
 
-def _records(path: Path, data: bytes, separator: str) -> tuple[pl.DataFrame, Lines]:
+def _records(
+    path: Path, data: bytes, separator: str, skipped: tuple[Skipped, ...]
+) -> tuple[pl.DataFrame, Lines]:
     """Return the fields of all records that are not blank, and the line of each."""
     body = data.lstrip(b"\n")
     above = len(data) - len(body)
@@ -210,15 +231,16 @@ def _records(path: Path, data: bytes, separator: str) -> tuple[pl.DataFrame, Lin
         body = body.rstrip(b"\n")
     _check_quotes(path, body, separator, above)
     n = _width(path, body, separator)
-    frame = _parsed(path, body, separator, n)
+    scanned = _Scan(path, body, separator, above, tuple(line.line for line in skipped))
+    frame = _parsed(scanned, n)
     plain = b'"' not in body and b"\n\n" not in body
     if plain and body.count(separator.encode()) == (n - 1) * frame.height:
         return frame, range(above + 1, above + 1 + frame.height)
-    lengths, lines = _scan(path, body, separator)
-    _check_lengths(path, lengths, lines + above, n)
+    lengths, lines = scanned.records()
+    scanned.check(n)
     if len(lengths) != frame.height:
         raise TableFileError(path, "its quotation marks do not match")
-    return frame.filter(pl.Series(lengths > 0)), lines[lengths > 0] + above
+    return frame.filter(pl.Series(lengths > 0)), lines[lengths > 0]
 
 
 def _check_quotes(path: Path, body: bytes, separator: str, above: int) -> None:
@@ -241,28 +263,52 @@ def _width(path: Path, body: bytes, separator: str) -> int:
         return len(next(csv.reader(whole, delimiter=separator)))
 
 
-def _parsed(path: Path, body: bytes, separator: str, n: int) -> pl.DataFrame:
+def _parsed(text: _Scan, n: int) -> pl.DataFrame:
     schema = {str(j): pl.String for j in range(n)}
     try:
-        return pl.read_csv(body, has_header=False, separator=separator, schema=schema)
+        return pl.read_csv(text.body, has_header=False, separator=text.separator, schema=schema)
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
-        _check_lengths(path, *_scan(path, body, separator), n)
+        text.check(n)
         reason = str(error).splitlines()[0]
-        raise TableFileError(path, f"cannot be read as separated values: {reason}") from error
+        raise TableFileError(text.path, f"cannot be read as separated values: {reason}") from error
 
 
-def _scan(path: Path, data: bytes, separator: str) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the number of fields of each record, 0 for a blank line, and its first line."""
-    reader = csv.reader(io.StringIO(data.decode(), newline=""), delimiter=separator)
-    with about_file(path, "cannot be read as separated values"):
-        found = np.array([(len(record), reader.line_num) for record in reader], np.int64)
-    lengths, last = found.T if len(found) else np.empty((2, 0), np.int64)
-    return lengths, np.concatenate([[1], last[:-1] + 1])[: len(last)]
+@dataclass(frozen=True)
+class _Scan:
+    """The records of a text looked at one by one, below ``above`` blank lines."""
 
+    path: Path
+    body: bytes
+    separator: str
+    above: int
+    skipped: tuple[int, ...]
 
-def _check_lengths(path: Path, lengths: NDArray, lines: NDArray, n: int) -> None:
-    wrong = np.flatnonzero((lengths != n) & (lengths > 0))
-    if wrong.size:
-        k = wrong[0]
+    def records(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return the number of fields of each record, 0 for a blank line, and its first line."""
+        reader = csv.reader(io.StringIO(self.body.decode(), newline=""), delimiter=self.separator)
+        with about_file(self.path, "cannot be read as separated values"):
+            found = np.array([(len(record), reader.line_num) for record in reader], np.int64)
+        lengths, last = found.T if len(found) else np.empty((2, 0), np.int64)
+        return lengths, np.concatenate([[1], last[:-1] + 1])[: len(last)] + self.above
+
+    def check(self, n: int) -> None:
+        """Refuse records that have not n fields, and name them all."""
+        lengths, lines = self.records()
+        wrong = np.flatnonzero((lengths != n) & (lengths > 0))
+        if not wrong.size:
+            return
+        k, others = wrong[0], lines[wrong[1:]].tolist()
         fields = "1 field" if lengths[k] == 1 else f"{lengths[k]} fields"
-        raise TableFileError(path, f"it has {fields}, where the first has {n}", f"line {lines[k]}")
+        more = f"; {_named(others)} also differ{'s' * (len(others) == 1)}" if others else ""
+        remedies = []
+        if len(wrong) <= _FEW:
+            left_out = ",".join(map(str, sorted({*self.skipped, *lines[wrong].tolist()})))
+            when = f"if {'they are' if others else 'it is'} no part of the table"
+            remedies.append(Remedy("skip", left_out, when))
+        what = f"it has {fields}, where the first has {n}{more}"
+        raise TableFileError(self.path, Problem(what, f"line {lines[k]}", remedies=tuple(remedies)))
+
+
+def _named(lines: list[int]) -> str:
+    some = ", ".join(map(str, lines[:_FEW])) + (", ..." if len(lines) > _FEW else "")
+    return f"line{'s' * (len(lines) > 1)} {some}"

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from declip.io.assemble import Bounds
 from declip.io.cells import Parsed
 from declip.io.layouts import Listed
+from declip.io.oddities import odd_values
 from declip.io.plan import Asked, Example, ReadingPlan, Roles
 from declip.io.sheet import Sheet
 from declip.io.words import CEILING_NAMES
@@ -50,10 +51,10 @@ def filled_in(plan: ReadingPlan, listed: Listed, bounds: Bounds) -> ReadingPlan:
     return replace(
         plan,
         format=listed.sheet.format,
-        counts=_counts(listed, parsed),
+        counts=_counts(listed, parsed) | {"kept_below": bounds.below_value},
         units=_units(listed, plan),
         examples=tuple(_examples(listed, parsed)),
-        notes=tuple(_notes(plan, bounds)),
+        notes=tuple(odd_values(listed, bounds)),
     )
 
 
@@ -88,14 +89,6 @@ def _units(listed: Listed, plan: ReadingPlan) -> dict[str, str]:
     frame = pl.DataFrame({"column": listed.cols, "unit": listed.unit}).drop_nulls()
     first = frame.unique("column", keep="first", maintain_order=True)
     return {str(listed.col_labels[j]): unit for j, unit in first.iter_rows()}
-
-
-def _notes(plan: ReadingPlan, bounds: Bounds) -> Iterator[str]:
-    if bounds.below_value:
-        yield (
-            f"{bounds.below_value:,} values lie below their limit and are kept as they were "
-            "measured."
-        )
 
 
 def _examples(listed: Listed, parsed: Parsed) -> Iterator[Example]:

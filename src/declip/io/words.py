@@ -30,7 +30,8 @@ def folded(text: str) -> str:
 
 _FLOORS = _words(
     "lod loq lloq dl mdl rl mrl pql bdl limit detection detectionlimit reportinglimit "
-    "quantificationlimit quantitationlimit methoddetectionlimit"
+    "quantificationlimit quantitationlimit methoddetectionlimit bg nwg nachweisgrenze "
+    "bestimmungsgrenze ld lq"
 )
 _CEILINGS = _words("uloq ul alq aloq limit range max quantificationlimit quantitationlimit")
 

@@ -96,10 +96,12 @@ function fillForm(reading, preview) {
   $("ceiling").value = limitText(asked.ceiling); $("floor").value = limitText(asked.floor);
 }
 
+const roleOptions = () => Object.entries(ROLES).map(([value, text]) => { const option = element("option", text); option.value = value; return option; });
+
 function chooser(name, role, at) {
   const made = element("select");
   made.setAttribute("aria-label", `What ${name} is`);
-  made.append(...Object.entries(ROLES).map(([value, text]) => { const option = element("option", text); option.value = value; return option; }));
+  made.append(...roleOptions());
   made.value = role; made.dataset.column = at;
   made.addEventListener("change", guarded(async () => {
     const reading = job.summary.reading;
@@ -107,6 +109,26 @@ function chooser(name, role, at) {
     await read({ ...fields(), roles, pairs: reading.pairs, layout: null, format: null });
   }));
   return made;
+}
+
+/* columns beyond those that the preview shows, by name or pattern */
+
+const matches = pattern => new RegExp("^" + pattern.trim().split("*").map(part => part.replace(/[.+?^${}()|[\]\\]/g, "\\$&")).join(".*") + "$");
+
+async function sayRole() {
+  const reading = job.summary.reading, pattern = matches($("role-of").value), role = $("role-is").value;
+  if (!reading.roles.some(([header]) => pattern.test(header))) throw new Error(`there is no column ${$("role-of").value}`);
+  const roles = reading.roles.map(([header, was]) => [header, pattern.test(header) ? role : was]);
+  await read({ ...fields(), roles, pairs: reading.pairs, layout: null, format: null });
+}
+
+function furtherRoles(preview, reading) {
+  const roles = preview.more && reading ? reading.roles.slice(preview.header.length) : [], counts = {};
+  show("one-role", roles.length > 0);
+  for (const [, role] of roles) counts[role] = (counts[role] || 0) + 1;
+  $("headers").replaceChildren(...roles.map(([header]) => { const made = element("option"); made.value = header; return made; }));
+  if (!$("role-is").options.length) $("role-is").append(...roleOptions());
+  return Object.entries(counts).map(([role, n]) => `${n} ${ROLES[role]}`).join(", ");
 }
 
 function drawPreview(preview, reading) {
@@ -128,8 +150,9 @@ function drawPreview(preview, reading) {
     made.append(element("td", line, "number"), ...row.map((field, j) => { const role = (roles.find(([header]) => header === preview.header[j]) || [])[1]; return element("td", field, role && "is-" + role); }));
     return made;
   }));
+  const further = furtherRoles(preview, reading);
   const left = reading ? reading.skipped.map(({ line, what, text }) => `line ${line} (${what}: ${text})`) : [];
-  const notes = [preview.more ? `${preview.more} further columns.` : "", left.length ? `Left out: ${left.slice(0, 6).join("; ")}${left.length > 6 ? "; …" : ""}.` : ""];
+  const notes = [preview.more ? `${preview.more} further columns: ${further || "not shown"}.` : "", left.length ? `Left out: ${left.slice(0, 6).join("; ")}${left.length > 6 ? "; …" : ""}.` : ""];
   $("preview-note").textContent = notes.filter(Boolean).join(" ");
 }
 
@@ -278,6 +301,7 @@ $("form").addEventListener("submit", guarded(() => read(fields())));
 $("afresh").addEventListener("click", guarded(() => read({})));
 $("take").addEventListener("click", guarded(() => { const p = job.summary.proposal; return read({ ...fields(), ceiling: p.ceiling, floor: p.floor }); }));
 $("go").addEventListener("submit", guarded(restore));
+$("one-role").addEventListener("submit", guarded(sayRole));
 $("cancel").addEventListener("click", guarded(() => call(`/jobs/${key}/cancel`, "")));
 $("file").addEventListener("change", () => { if ($("file").files.length) upload($("file").files[0]); $("file").value = ""; });
 for (const kind of ["dragover", "drop"]) document.addEventListener(kind, event => event.preventDefault());

@@ -1,0 +1,82 @@
+"""What can be read and may yet mean something else: told with the reading, with what to say."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from declip.io.assemble import Bounds
+from declip.io.layouts import Listed
+from declip.io.names import MEASURED, SUMS, plain
+from declip.io.problems import Problem, Remedy
+
+__all__ = ["odd_values"]
+
+_CODES = (-99, -999, -9999, -99999, -999.9, -99.9, 999, 9999, 99999, 999999)
+_FAR = 5.0  # times the largest other value: what lies there is a code
+_LAST = 6  # rows at the end among which a sum may stand
+
+
+def odd_values(listed: Listed, bounds: Bounds) -> Iterator[Problem]:
+    """Yield what a person should look at before the table is used."""
+    if bounds.below_value:
+        yield Problem(
+            f"{bounds.below_value:,} values lie below their limit and count as they were measured",
+            remedies=(Remedy("below_limit", "censored", "takes them as below it"),),
+        )
+    parsed = bounds.parsed
+    exact = np.flatnonzero(parsed.lower == parsed.upper)
+    yield from _codes(parsed.lower[exact], listed.cols[exact])
+    yield from _zeros(listed, parsed.lower[exact])
+    yield from _sums(listed)
+    yield from _same_but_for_blanks("rows", listed.row_labels)
+    yield from _same_but_for_blanks("columns", listed.col_labels)
+
+
+def _same_but_for_blanks(what: str, labels: NDArray | None) -> Iterator[Problem]:
+    """Yield two labels that look the same."""
+    seen: dict[str, str] = {}
+    for label in () if labels is None else labels.tolist():
+        if isinstance(label, str):
+            other = seen.setdefault(" ".join(label.split()), label)
+            if other != label:
+                yield Problem(f"the {what} {other!r} and {label!r} differ in blanks alone")
+                return
+
+
+def _codes(values: NDArray, cols: NDArray) -> Iterator[Problem]:
+    """Yield numbers such as -999 that lie far from all others of their columns."""
+    coded = np.isin(values, _CODES)
+    for code in np.unique(values[coded]).tolist():
+        at = values == code
+        others = values[~coded & np.isin(cols, cols[at])]
+        far = others.size and (others.min() >= 0 if code < 0 else others.max() < code / _FAR)
+        if far:
+            n = int(at.sum())
+            cells = f"{n:,} cells hold" if n > 1 else "1 cell holds"
+            told = Remedy("missing", f"{code:g}", "if it stands for a missing value")
+            yield Problem(f"{cells} {code:g}, far from all others", remedies=(told,))
+
+
+def _zeros(listed: Listed, values: NDArray) -> Iterator[Problem]:
+    """Yield zeros of intensities: exports write them where nothing was found."""
+    measured = all(MEASURED.fullmatch(plain(name)) for name in listed.roles.values)
+    n = int((values == 0).sum())
+    if n and measured and values.min() >= 0:
+        told = Remedy("missing", "0", "if nothing was found there")
+        yield Problem(f"{n:,} intensities are 0", remedies=(told,))
+
+
+def _sums(listed: Listed) -> Iterator[Problem]:
+    """Yield rows at the end that are called by what they sum up."""
+    if listed.roles.layout != "wide" or listed.row_labels is None:
+        return
+    n, sheet = len(listed.row_labels), listed.sheet
+    for k in range(max(0, n - _LAST), n):
+        name = str(listed.row_labels[k])
+        if SUMS.fullmatch(plain(name)):
+            lines = [*(skipped.line for skipped in sheet.skipped), int(sheet.lines[k])]
+            told = Remedy("skip", ",".join(map(str, lines)), "if it sums up the others")
+            yield Problem(f"{sheet.unit} {sheet.lines[k]} is named {name!r}", remedies=(told,))

@@ -1,0 +1,265 @@
+"""Files as people have them: what they mean is found, or asked about."""
+
+import numpy as np
+import openpyxl
+import pytest
+
+import declip
+from declip import read_table, write_table
+from declip.io import TableFileError
+
+
+def read(folder, text, name="t.csv", **said):
+    path = folder / name
+    path.write_text(text, encoding="utf-8")
+    return read_table(path, **said)
+
+
+def ends(table):
+    """Return the bounds of all cells by row and column label."""
+    cells = table.intervals
+    rows, cols, lower, upper = cells.triplets()
+    return {
+        (cells.row_labels[i], cells.col_labels[j]): (low, high)
+        for i, j, low, high in zip(rows, cols, lower.tolist(), upper.tolist(), strict=True)
+    }
+
+
+PROTEINS = "Protein IDs\tGene names\tPeptides\tScore\tLFQ intensity a\tLFQ intensity b\t" + (
+    "LFQ intensity c\tid\n"
+)
+
+
+def test_a_matrix_of_proteins_is_no_list_of_cells(tmp_path):
+    lines = "".join(
+        f"P{i};Q{i}\tG{i}\t{i}\t{i}.5\t{i + 3}00\t0\t{i + 7}00\t{i}\n" for i in range(9)
+    )
+    plan = read(tmp_path, PROTEINS + lines, "proteinGroups.txt").plan
+    assert plan.roles.layout == "wide"
+    assert plan.roles.values == ("LFQ intensity a", "LFQ intensity b", "LFQ intensity c")
+    assert plan.roles.rows == ("Protein IDs",)
+    assert {"Peptides", "Score", "id"} <= set(plan.roles.aside)
+    assert "9 intensities are 0: missing=['0'] if nothing was found there" in str(plan)
+
+
+def test_a_column_of_limits_holds_for_all_samples_of_its_row(tmp_path):
+    text = "Analyte,Unit,LOD,S1,S2\nAs,ug/L,0.4,<LOD,2\nCd,ug/L,0.1,0.3,ND\nPb,ug/L,0.2,1,5\n"
+    found = read(tmp_path, text)
+    assert found.plan.roles.values == ("S1", "S2")
+    assert ends(found)["As", "S1"] == (-np.inf, 0.4)
+    assert ends(found)["Cd", "S2"] == (-np.inf, 0.1)
+    assert "the limit in 'LOD'." in str(found.plan)
+
+
+def test_a_row_of_limits_is_no_sample(tmp_path):
+    text = "sample,As,Cd\nLOD,0.4,0.5\na,<LOD,2\nb,0.1,ND\nc,1,5\n"
+    found = read(tmp_path, text)
+    assert found.intervals.row_labels.tolist() == ["a", "b", "c"]
+    assert ends(found)["a", "As"] == (-np.inf, 0.4)
+    assert ends(found)["b", "Cd"] == (-np.inf, 0.5)
+    assert ends(found)["b", "As"] == (0.1, 0.1)  # the limits are those of words alone
+    assert "Line 2 holds the limits of words such as ND" in str(found.plan)
+    assert ends(read_table(found.path, **found.plan.as_options())) == ends(found)
+    again = write_table(np.ones((3, 2)), tmp_path / "out.csv", like=found).read_text()
+    assert again.splitlines()[1] == "LOD,0.4,0.5"
+    with pytest.raises(TableFileError, match=r"several rows of limits.*skip=\[2,3\]"):
+        read(tmp_path, text.replace("a,<LOD", "LOQ,1,1\na,<LOD"))
+
+
+@pytest.mark.parametrize("code", ["-999", "99999"])
+def test_a_number_that_may_be_a_code_is_told(tmp_path, code):
+    text = "id,x,y\n" + "".join(f"r{i},{i},{code if i == 3 else i + 1}\n" for i in range(8))
+    note = f"1 cell holds {code}, far from all others: missing=['{code}'] if it stands for"
+    assert note in str(read(tmp_path, text).plan)
+    assert "far from all others" not in str(read(tmp_path, text, missing=[code]).plan)
+
+
+def test_values_near_a_code_are_not_suspected(tmp_path):
+    text = "id,x,y\n" + "".join(f"r{i},{990 + i},{-90 - i}\n" for i in range(12))
+    assert "far from all others" not in str(read(tmp_path, text).plan)
+
+
+def test_a_row_of_sums_is_told(tmp_path):
+    text = "id,x,y\na,1,2\nb,3,4\nTotal,4,6\n"
+    assert "line 4 is named 'Total': skip=[4] if it sums up the others" in str(
+        read(tmp_path, text).plan
+    )
+
+
+def test_values_below_their_limits_are_told_with_what_takes_them_as_censored(tmp_path):
+    text = "SampleID,Assay,NPX,LOD\n" + "".join(
+        f"s{i},{a},{i - 2},-1\n" for i in range(6) for a in "xy"
+    )
+    found = read(tmp_path, text)
+    assert "2 values lie below their limit and count as they were measured" in str(found.plan)
+    assert "below_limit='censored' takes them as below it" in str(found.plan)
+    said = read_table(found.path, below_limit="censored")
+    assert said.intervals.n_censored == 4  # two below, two at the limit
+
+
+@pytest.mark.parametrize("name", ["conc_ppm", "Result (mg/L)", "Concentration ng/ml", "value"])
+def test_a_value_column_is_known_with_its_unit_behind_it(tmp_path, name):
+    text = f"bird_id,age,analyte,{name},qual\n" + "".join(
+        f"h{i},old,{a},{'<2' if i == 1 else i},{'U' if i == 1 else ''}\n"
+        for i in range(5)
+        for a in "xy"
+    )
+    roles = read(tmp_path, text).plan.roles
+    assert (roles.layout, roles.values, roles.qualifier) == ("long", (name,), {name: "qual"})
+
+
+def test_a_column_called_qual_marks_the_values_before_it(tmp_path):
+    found = read(tmp_path, "id,x,qual,y\na,1,,2\nb,3,BDL,4\nc,5,U,6\n")
+    assert found.plan.roles.values == ("x", "y")
+    assert ends(found)["b", "x"] == (-np.inf, 3)
+
+
+def test_names_in_two_rows_are_one_header(tmp_path):
+    text = "sample,iron,,zinc,\n,result,flag,result,flag\na,1,<,2,\nb,3,,4,<\nc,5,,6,\n"
+    found = read(tmp_path, text)
+    assert found.intervals.col_labels.tolist() == ["iron", "zinc"]
+    assert found.plan.roles.qualifier == {"iron": "iron flag", "zinc": "zinc flag"}
+    assert ends(found)["a", "iron"] == (-np.inf, 1)
+    back = write_table(np.full((3, 2), 7.0), tmp_path / "out.csv", like=found).read_text()
+    assert back.splitlines()[:2] == text.splitlines()[:2]
+
+
+def test_merged_names_over_names_in_excel_are_one_header(tmp_path):
+    book = openpyxl.Workbook()
+    sheet = book.active
+    rows = [["Survey"], ["ID", "Block A", None, "Block B", None, "Date"]]
+    rows += [[None, "q1", "q2", "q3", "q4", None], [None, "1-7", "1-7", "1-7", "1-7", None]]
+    for row in [*rows, *([i, *(1 + (i + k) % 7 for k in range(4)), "x"] for i in range(1, 9))]:
+        sheet.append(row)
+    for area in ("A1:F1", "B2:C2", "D2:E2"):
+        sheet.merge_cells(area)
+    book.save(tmp_path / "t.xlsx")
+    found = read_table(tmp_path / "t.xlsx")
+    assert found.intervals.col_labels.tolist() == ["q1", "q2", "q3", "q4"]
+    assert found.intervals.shape == (8, 4)  # the row of scales is no person
+    assert (found.plan.roles.rows, found.plan.roles.aside) == (("ID",), ("Date",))
+
+
+GERMAN = (
+    "Prüfbericht 2024-113;;;;\nAuftraggeber: Stadtwerke;;;;\n\nProbe;Datum;Eisen;Zink;Blei\n"
+    ";;mg/l;mg/l;µg/l\nP1;01.03.2024;<0,3;1,5;<BG\nP2;02.03.2024;0,7;n.n.;2,5\n"
+    "P3;03.03.2024;0,9;1,1;3,5\n\nn.n. = nicht nachweisbar;;;;\nBG = Bestimmungsgrenze\n"
+)
+
+
+def test_titles_and_notes_may_have_separators_behind_them(tmp_path):
+    found = read(tmp_path, GERMAN, floor={"Zink": 0.4, "Blei": 0.5})
+    assert [(s.line, s.what) for s in found.plan.skipped] == [
+        *((1, "title"), (2, "title"), (10, "comment"), (11, "comment"), (5, "units"))
+    ]
+    assert ends(found)["P1", "Blei"] == (-np.inf, 0.5)
+    assert ends(found)["P1", "Eisen"] == (-np.inf, 0.3)
+    assert found.plan.units["Blei"] == "µg/l"
+
+
+def test_all_lines_of_another_width_are_told_with_a_way_out(tmp_path):
+    text = "# made by hand\nid,x,y\na,1,2\nb,3\nc,5,6\nd,7,8,9\ne,1,1\n"
+    says = r"line 4: it has 2 fields, where the first has 3; line 6 also differs: skip=\[1,4,6\] if"
+    with pytest.raises(TableFileError, match=says):
+        read(tmp_path, text)
+    assert read(tmp_path, text, skip=[1, 4, 6]).intervals.shape == (3, 2)
+
+
+@pytest.mark.parametrize("gap", [" ", "\u00a0", "\u202f", "'"])
+def test_blanks_between_thousands_are_read_where_a_fraction_shows_one_number(tmp_path, gap):
+    text = f"id;x;y\na;1{gap}201,5;2,5\nb;12{gap}001;0,5\nc;7;3\n"
+    found = read(tmp_path, text)
+    assert found.format.thousands == gap
+    assert ends(found)["a", "x"] == (1201.5, 1201.5)
+    assert ends(found)["b", "x"] == (12001, 12001)
+
+
+def test_two_numbers_in_a_cell_are_not_one(tmp_path):
+    with pytest.raises(TableFileError, match="'1 201' is not a number: thousands=' ' if this is"):
+        read(tmp_path, "id;x;y\na;1 201;2,5\nb;7;3\n")
+
+
+@pytest.mark.parametrize(
+    ("cell", "mark"),
+    [("5 (very good)", "(very good)"), ("ca. 5", "ca."), ("5 *", "*"), ("€5", "€"), ("~5", "~")],
+)
+def test_a_mark_that_is_not_known_is_asked_about_once_for_all_columns(tmp_path, cell, mark):
+    text = f"id,x,y\na,{cell},2\nb,3,{cell}\nc,5,{cell}\n"
+    with pytest.raises(TableFileError) as caught:
+        read(tmp_path, text)
+    (problem,) = caught.value.problems
+    assert problem.count == 3
+    assert "(and in 1 more column)" in problem.what
+    assert [r.value for r in problem.remedies] == [
+        f"{mark}={m}" for m in ("exact", "below", "above")
+    ]
+    found = read(tmp_path, text, marks={mark: "above"})
+    assert ends(found)["a", "x"] == (5, np.inf)
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("a b c\n1 2 3\n4 5 6\n", "set apart by blanks: separator=' '"),
+        ("a   b  c\n1   2  3\n", "set apart by blanks: put commas or tabs between them"),
+    ],
+)
+def test_fields_between_blanks_are_not_read_as_one(tmp_path, text, says):
+    with pytest.raises(TableFileError, match=says):
+        read(tmp_path, text, "t.txt")
+
+
+def test_single_blanks_between_fields_are_a_separator_when_asked_for(tmp_path):
+    found = read(tmp_path, "id x y\na <2 3\nb 5 6\nc 7 8\n", "t.txt", separator=" ")
+    assert ends(found)["a", "x"] == (-np.inf, 2)
+
+
+def test_blanks_beside_drawn_lines_are_no_part_of_labels(tmp_path):
+    found = read(tmp_path, "well | iron | zinc\nw1 | <0.5 | 2\nw2 | 3 | 4\n", "t.txt")
+    assert ends(found)["w1", "iron"] == (-np.inf, 0.5)
+
+
+def test_labels_that_differ_in_blanks_alone_are_told(tmp_path):
+    text = "site,analyte,value\nA,x,1\nA ,y,2\nB,x,3\nB,y,4\n"
+    assert "the rows 'A' and 'A ' differ in blanks alone" in str(read(tmp_path, text).plan)
+
+
+def test_a_remedy_for_missing_is_the_option_that_reads_the_file(tmp_path):
+    from declip.io import Remedy
+    from declip.options import as_option
+
+    assert as_option(Remedy("missing", "-999")) == "--missing -999"
+    assert as_option(Remedy("marks", "B=exact")) == "--mark B=exact"
+
+
+def test_check_of_one_column_leads_to_what_can_be_said_of_it(tmp_path, capsys, monkeypatch):
+    from declip.cli import main
+
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "t.csv").write_text("id,conc\n" + "".join(f"r{i},{i or '<1'}\n" for i in range(9)))
+    main(["check", "t.csv"])
+    out = capsys.readouterr().out
+    assert "it needs values of two columns beside each other" in out
+    assert out.rstrip().endswith("declip summary t.csv --log")
+
+
+def test_check_of_values_below_their_limits_offers_to_censor_them(tmp_path, capsys, monkeypatch):
+    from declip.cli import main
+
+    monkeypatch.chdir(tmp_path)
+    lines = (f"s{i},{a},{(i * 7) % 11 - 4},-1.5\n" for i in range(20) for a in "xyz")
+    (tmp_path / "t.csv").write_text("SampleID,Assay,NPX,LOD\n" + "".join(lines))
+    main(["check", "t.csv"])
+    assert "declip restore t.csv --below-limit censored" in capsys.readouterr().out
+
+
+def test_rows_of_limits_go_through_a_restoration(tmp_path):
+    rng = np.random.default_rng(0)
+    values = np.exp(rng.normal(size=(25, 1)) + 0.3 * rng.normal(size=(25, 3)))
+    cells = (",".join("<LOD" if x < 0.5 else f"{x:.2f}" for x in row) for row in values)
+    text = "sample,As,Cd,Pb\nLOD,0.5,0.5,0.5\n" + "".join(
+        f"s{i},{c}\n" for i, c in enumerate(cells)
+    )
+    found = read(tmp_path, text)
+    restored = declip.restore(found.intervals, log=True, method="column", effort="quick")
+    assert (np.asarray(restored.table) > 0).all()
