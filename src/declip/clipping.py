@@ -23,7 +23,7 @@ from declip.svd import SVD, SparsePlusLowRank, fits_dense
 
 __all__ = ["Clipping", "Limits", "clipping"]
 
-_STRIP = 1 << 19  # cells of a strip, which then stays in the cache
+_STRIP = 1 << 21  # cells of a strip: few strips, since each adds to a product of all columns
 _SAMPLE = 256  # rows that show where the columns lie
 _SPARSE_UP_TO = 0.01  # share of cells that differ up to which they are listed one by one
 
@@ -45,12 +45,14 @@ class Limits:
 
     def clip(self, X: NDArray) -> NDArray:
         """Return the projection of X onto the limits."""
+        if np.isneginf(self.floor).all():
+            return np.minimum(X, self.ceiling)
         return np.minimum(np.maximum(X, self.floor), self.ceiling)
 
     def side(self, X: NDArray) -> NDArray[np.int8]:
         """Return 1 at or above the ceiling, -1 at or below the floor, 0 strictly within."""
         side = (self.ceiling <= X).view(np.int8)
-        return side - (self.floor >= X).view(np.int8) if np.isfinite(self.floor).any() else side
+        return side if np.isneginf(self.floor).all() else side - (self.floor >= X).view(np.int8)
 
     def separable(self, shape: tuple[int, int]) -> bool:
         """Return whether both limits vary along one direction at most."""
@@ -196,7 +198,7 @@ class _InStrips:
             if weight == 0:
                 return x
             change = U[rows] @ V.T
-            change[self.limits.rows(rows).side(x) != 0] = 0
+            change *= self.limits.rows(rows).side(x) == 0
             x += change
             return x
 
@@ -220,12 +222,12 @@ class _Strips(LinearOperator):
         """Return Y = A V and A^T Y; each strip is made once."""
         V = V.astype(self.dtype, copy=False)
         Y = sum((S @ V for S in self.parts), start=np.zeros((self.shape[0], V.shape[1]), V.dtype))
-        Z = np.zeros((self.shape[1], V.shape[1]), V.dtype)
+        Zt = np.zeros((V.shape[1], self.shape[1]), V.dtype)
         for rows in _strips(self.shape):
             strip = self.strip(rows)
             Y[rows] += strip @ V
-            Z += strip.T @ Y[rows]
-        return Y, sum((S.T @ Y for S in self.parts), start=Z)
+            Zt += Y[rows].T @ strip  # quicker than strip^T Y: the strip is read along its rows
+        return Y, sum((S.T @ Y for S in self.parts), start=np.ascontiguousarray(Zt.T))
 
     def _matmat(self, V: NDArray) -> NDArray:
         return self.gram_product(V)[0]

@@ -15,6 +15,7 @@ from declip.diagnostics.theory import (
     failure_bound,
     golfing_steps,
     hidden_cells,
+    order_of_p,
     paper_constant,
     rho_inf_above,
     smallest_p,
@@ -155,6 +156,49 @@ def test_closed_forms_are_those_of_the_paper_with_the_errata():
     c = max(24 / 0.3**2, 8 / 0.2**2, 8 / 0.2**2, 8 / 0.4**2)
     assert paper_constant(at).high == pytest.approx(c)
     assert golfing_steps((n1, n2), r) == k_0
+
+
+@pytest.mark.parametrize("beta", [2.0, 3.0, 5.0])
+def test_the_short_form_of_theorem_1_asks_for_no_less_than_the_five_bounds(beta):
+    for seed in range(5):
+        _, M, tangent, limits = case(seed, 30, 60)
+        theory = Theory.of(tangent, hidden_cells(Block(M), limits), 1.0, "truth", beta)
+        none = Range(0.0, 0.1)
+        at = Conditions(none, none, none, none)
+        p = smallest_p(M.shape, theory.rank, (theory.mu_0, theory.mu_1), beta, at)
+        simple = max(theory.mu_1**2, theory.mu_0) * theory.rank * order_of_p(M.shape, theory.rank)
+        for end in (0, 1):
+            largest = max(bound[end] for bound in p.values())
+            assert paper_constant(at, beta)[end] * simple >= largest
+        assert theory.p_simple.low == pytest.approx(theory.c_rho.low * simple)
+
+
+def test_beta_is_an_argument_and_has_to_exceed_what_the_lemmas_want():
+    M = low_rank(np.random.default_rng(0), (12, 10), 2)
+    small, large = (
+        diagnose(M, ceiling=M.max() + 1, expert=True, truth=M, beta=beta).theory
+        for beta in (2.0, 4.0)
+    )
+    assert small.p_min["F"].low == pytest.approx(large.p_min["F"].low / 2)
+    assert small.delta > large.delta
+    with pytest.raises(ValueError, match=r"beta = 1 is too small.*12 x 10"):
+        diagnose(M, ceiling=M.max() + 1, expert=True, truth=M, beta=1.0)
+
+
+def test_the_sizes_of_theorem_2_are_those_of_its_definitions():
+    rng = np.random.default_rng(1)
+    M = low_rank(rng, (15, 12), 3)
+    C = float(np.quantile(M, 0.8))
+    sizes = diagnose(np.minimum(M, C), ceiling=C, expert=True, truth=M).theory.sizes
+    S = np.linalg.svd(np.minimum(M, C), compute_uv=False)
+    unit = sqrt(3 * 15 * 12)
+    assert sizes.beta_1 == pytest.approx(np.linalg.norm(M, "nuc") ** 2 / unit)
+    assert sizes.beta_2 == pytest.approx(S.sum() ** 2 / unit)
+    # Clip(M) has full rank: every row of V, a square matrix, has norm 1.
+    assert np.linalg.matrix_rank(np.minimum(M, C)) == 12
+    assert sizes.mu == pytest.approx(1.0)
+    flat = diagnose(np.ones((6, 5)), ceiling=2.0, expert=True, truth=np.ones((6, 5))).theory.sizes
+    assert flat.mu == pytest.approx(1 / 5)  # rank 1, rows of V are 1 / sqrt(5)
 
 
 def test_last_term_of_delta_is_added():

@@ -162,6 +162,94 @@ def test_13_lemma_2_fails_for_large_powers():
     assert least > 3 * bound
 
 
+@pytest.mark.parametrize("p", [0.01, 0.5, 1.0])
+@pytest.mark.parametrize("shape", [(2, 2), (20, 30), (10**4, 10**5)])
+def test_9_the_bound_on_the_third_part_is_above_the_trivial_one(shape, p):
+    (n1, n2), k, beta_2 = shape, 2, 0.7
+    n = n1 * n2
+    printed_constant = 8 * (1 + np.sqrt(6)) / np.e
+    inner = (p * k * (n1 + n2) + k * np.log(n1 + n2)) / n
+    printed = np.sqrt(2 * printed_constant * beta_2 / p) * inner**0.25  # mu_G = 1
+    # |Clip(M_hat) - Clip(M)|_F <= the sum of their trace norms, over sqrt(n)
+    trivial = 2 * np.sqrt(beta_2) * (k * n) ** 0.25 / np.sqrt(n)
+    assert printed >= np.sqrt(printed_constant / 2) * ((n1 + n2) / p) ** 0.25 * trivial
+    assert printed > trivial
+
+
+def of_rows(F):
+    return np.sort(np.linalg.norm(F, axis=1))[::-1]
+
+
+def test_14_the_sum_of_lemma_3_over_columns_fails_if_a_small_one_comes_first():
+    P = np.column_stack([1e-3 * np.eye(4)[0], np.eye(4)[1]])
+    X, Y = P @ P.T, np.ones((4, 4))  # the singular values of Y are 4, 0, 0, 0
+    printed = np.linalg.norm(P[:, 0]) ** 2 * 4
+    assert np.linalg.norm(X * Y, "nuc") > 1e5 * printed
+
+
+def test_14_the_sum_of_lemma_3_over_rows_has_to_go_beyond_the_rank():
+    n = 6
+    P, Y = np.ones((n, 1)), np.eye(n)
+    left, terms = np.linalg.norm((P @ P.T) * Y, "nuc"), of_rows(P) ** 2
+    assert left > terms[:1].sum()  # up to the rank
+    assert_allclose(left, terms.sum())  # up to n
+
+
+def test_14_the_sum_of_lemma_3_over_rows_to_the_smaller_side_holds():
+    rng = np.random.default_rng(2)
+    for _ in range(100):
+        P, Q, Y = (rng.normal(size=shape) for shape in ((7, 2), (5, 2), (7, 5)))
+        bound = np.sum(of_rows(P)[:5] * of_rows(Q)[:5] * np.linalg.svd(Y)[1])
+        assert np.linalg.norm((P @ Q.T) * Y, "nuc") <= bound * (1 + 1e-12)
+
+
+def tangent_projection(U, V):
+    """Return P_T as a matrix on vectors of cells, row by row."""
+    p, q = U @ U.T, V @ V.T
+    one, other = np.eye(len(p)), np.eye(len(q))
+    return np.kron(p, other) + np.kron(one, q) - np.kron(p, q)
+
+
+def test_15_without_the_division_by_p_more_cells_do_not_meet_the_condition_of_the_main_lemma():
+    rng, p = np.random.default_rng(3), 0.4
+    norms = {}
+    for n in (10, 30):
+        P_T = tangent_projection(*(np.ones((n, 1)) / np.sqrt(n) for _ in range(2)))
+        seen = rng.random(n * n)[:, None] < p
+        for weight in (1.0, 1 / p):
+            norms[n, weight] = np.linalg.norm(P_T @ (weight * seen * P_T) - P_T, 2)
+    # No cell is clipped, so that 1/2 is allowed; the mean of P_Omega is p.
+    assert min(norms[10, 1.0], norms[30, 1.0]) > 1 - p
+    assert norms[30, 1 / p] < 0.8 * norms[10, 1 / p]  # falls like n^-1/2
+
+
+def test_16_the_two_norms_of_the_main_lemma_are_equal():
+    rng = np.random.default_rng(4)
+    U, V = (np.linalg.qr(rng.normal(size=(n, 2)))[0] for n in (6, 7))
+    P_T = tangent_projection(U, V)
+    seen = rng.random(42) < 0.5
+    H = np.where(seen, 0, rng.normal(size=42))  # two feasible matrices agree at the exact cells
+    on, off = (np.linalg.norm((P @ H)[seen]) for P in (P_T, np.eye(42) - P_T))
+    assert_allclose(on, off)
+    assert on > 0.1
+
+
+def test_17_without_the_dropped_factor_the_next_line_of_the_proof_fails():
+    n1, n2, beta, rho = 50, 80, 3.0, 0.05
+    m, gap = max(n1, n2), 0.25 - rho
+    printed = 8 * beta / 3 * np.log(n1 + n2) / m
+    for q, holds in ((printed, False), (printed / gap**2, True)):
+        deviation = np.sqrt(8 / 3 * beta * m * np.log(n1 + n2) / q)
+        assert (deviation <= gap * m * (1 + 1e-12)) == holds
+
+
+def test_18_the_identity_is_of_the_size_of_the_factors():
+    M = np.random.default_rng(5).normal(size=(9, 2)) @ np.ones((2, 7))  # r = 1, k = 4
+    assert ridge(M, np.ones((7, K)), 0.1).shape == (9, K)
+    with pytest.raises(ValueError, match="broadcast"):
+        np.ones((7, K)).T @ np.ones((7, K)) + 0.1 * np.eye(3)
+
+
 def test_b_one_newton_step_on_the_active_set_raises_the_loss():
     v, c = np.array([0.1, -1.0]), 1.0
 

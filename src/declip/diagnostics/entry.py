@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,9 +13,16 @@ from declip.diagnostics.diagnosis import Diagnosis
 from declip.diagnostics.fitted import check_fit
 from declip.diagnostics.limits import limit_concerns, table_limits
 from declip.diagnostics.matrix import as_matrix, matrix_svd
-from declip.diagnostics.parts import Matrix
+from declip.diagnostics.parts import Matrix, measure_sizes
 from declip.diagnostics.tangent import Tangent
-from declip.diagnostics.theory import Hidden, Theory, expert_seconds, hidden_cells
+from declip.diagnostics.theory import (
+    BETA,
+    Hidden,
+    Theory,
+    expert_seconds,
+    hidden_cells,
+    least_beta,
+)
 from declip.estimators.base import CompletionEstimator
 from declip.estimators.fitted import fitted_low_rank
 from declip.grams import censored_cells
@@ -36,6 +44,7 @@ def diagnose(
     floor: Any = None,
     expert: bool = False,
     truth: Any = None,
+    beta: float = BETA,
 ) -> Diagnosis:
     """Say whether a table can be restored, where not, and how sure each value is.
 
@@ -59,6 +68,9 @@ def diagnose(
         seconds.
     truth : array-like of shape (n_rows, n_cols), LowRank or pair of factors, optional
         The true matrix, in a simulation.
+    beta : float, default=3.0
+        Exponent of Theorem 1, for ``expert=True``: a larger one asks for more observed cells, and
+        promises a smaller probability of failure.
 
     Returns
     -------
@@ -97,19 +109,21 @@ def diagnose(
         check_same_shape(
             "X", intervals.shape, fitted_low_rank(estimator).shape, "the table of the fit"
         )
+    coverage = Coverage.of(intervals)
+    seconds = _seconds(coverage, estimator)
     if expert:
+        _check_expert(intervals.shape, beta, seconds)
         smaller = min(intervals.shape)
         check_memory((smaller, smaller), np.float64, "expert=True", "diagnose a part of the table.")
     matrix = None if truth is None else as_matrix(truth, intervals.shape)
-    coverage, limits = Coverage.of(intervals), table_limits(intervals, ceiling, floor)
-    seconds = _seconds(coverage, estimator)
+    limits = table_limits(intervals, ceiling, floor)
     return Diagnosis(
         coverage=coverage,
         concerns=limit_concerns(
             intervals, coverage, limits, (ceiling is not None, floor is not None)
         ),
         fit=None if estimator is None else check_fit(estimator, intervals, matrix),
-        theory=_theory(intervals, estimator, matrix, limits, seconds) if expert else None,
+        theory=_theory(intervals, estimator, matrix, limits, beta) if expert else None,
         expert_seconds=seconds,
         intervals=intervals,
         _backend=backend_of(table),
@@ -137,18 +151,23 @@ def _seconds(coverage: Coverage, estimator: CompletionEstimator[Any, Any] | None
     return expert_seconds(coverage.shape, min(max(rank, 1), 20), share)
 
 
+def _check_expert(shape: tuple[int, int], beta: float, seconds: float) -> None:
+    if not beta > least_beta(shape):
+        raise ValueError(
+            f"beta = {beta:g} is too small: the lemmas of Theorem 1 want more than "
+            f"{least_beta(shape):.4g} for a {shape[0]} x {shape[1]} table."
+        )
+    if seconds > _WORTH_SAYING:
+        warn_user(f"expert=True takes about {seconds:.0f} s for a {shape[0]} x {shape[1]} table.")
+
+
 def _theory(
     intervals: Intervals,
     estimator: CompletionEstimator[Any, Any] | None,
     truth: Matrix | None,
     limits: Limits | None,
-    seconds: float,
+    beta: float,
 ) -> Theory:
-    if seconds > _WORTH_SAYING:
-        warn_user(
-            f"expert=True takes about {seconds:.0f} s for a {intervals.shape[0]} x "
-            f"{intervals.shape[1]} table."
-        )
     if truth is None:
         assert estimator is not None
         matrix: Matrix = _without_offsets(fitted_low_rank(estimator))
@@ -160,12 +179,10 @@ def _theory(
         hidden = Hidden(cells, np.zeros(cells.nnz, bool))
     else:
         hidden = hidden_cells(matrix, limits)
-    return Theory.of(
-        Tangent(found.U, found.V),
-        hidden,
-        len(intervals) / (intervals.shape[0] * intervals.shape[1]),
-        "fit" if truth is None else "truth",
-    )
+    share = len(intervals) / (intervals.shape[0] * intervals.shape[1])
+    source = "fit" if truth is None else "truth"
+    theory = Theory.of(Tangent(found.U, found.V), hidden, share, source, beta)
+    return replace(theory, sizes=measure_sizes(matrix, found.S, limits))
 
 
 def _without_offsets(model: LowRank) -> LowRank:

@@ -1,4 +1,4 @@
-"""The parts of the error in Theorem 2 of the paper, measured.
+"""What Theorem 2 of the paper speaks of, measured: parts of the error, sizes of the hypotheses.
 
 |M_hat - M| <= B1 + B2 + B3, all in root mean squares over the table: B1 = |M - Clip(M)| is what
 clipping hid, B2 = |M_hat - Clip(M_hat)| how far the fit goes beyond the limits, and B3 =
@@ -19,10 +19,12 @@ from declip.diagnostics.residuals import ResidualChecks
 from declip.intervals import Intervals, face_value
 from declip.lowrank import LowRank
 from declip.solvers import Limits
+from declip.svd import fits_dense, truncated_svd
 
-__all__ = ["ErrorParts", "Matrix", "measure_parts", "row_blocks"]
+__all__ = ["ErrorParts", "Matrix", "Sizes", "measure_parts", "measure_sizes", "row_blocks"]
 
 _TILE = 1 << 22  # cells that are made at a time
+_ROUNDING = 1e-10  # singular values below this share of the first are zero
 _SAMPLE = 5 * 10**7  # cells from which a sample of the rows is taken
 
 
@@ -46,6 +48,31 @@ class ErrorParts(NamedTuple):
     B3: float
     error: float
     with_truth: bool
+
+
+class Sizes(NamedTuple):
+    """The least beta_1 and beta_2 of a set G with this matrix, and the coherence of Clip of it.
+
+    With the rank as k: beta_1 = |M|_tr^2 / sqrt(k n_1 n_2), beta_2 likewise of Clip(M), and mu the
+    largest squared norm of a row of the singular vectors of Clip(M), 1 at most.
+    """
+
+    beta_1: float
+    beta_2: float
+    mu: float
+
+
+def measure_sizes(matrix: Matrix, singular_values: NDArray, limits: Limits | None) -> Sizes | None:
+    """Measure them, None where the limits are not known or the table is too large to decompose."""
+    n_1, n_2 = matrix.shape
+    if limits is None or not fits_dense((n_1, n_2)):
+        return None
+    unit = np.sqrt(max(len(singular_values), 1) * n_1 * n_2)
+    clipped = limits.clip(matrix.block(slice(None)).astype(np.float64))
+    U, S, V = truncated_svd(clipped, min(n_1, n_2))
+    kept = S > _ROUNDING * S[:1]
+    mu = max((float((F[:, kept] ** 2).sum(axis=1).max()) for F in (U, V)), default=0.0)
+    return Sizes(float(singular_values.sum()) ** 2 / unit, float(S.sum()) ** 2 / unit, mu)
 
 
 def measure_parts(

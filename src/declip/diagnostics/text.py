@@ -296,7 +296,11 @@ def _theory_lines(theory: Theory) -> Iterator[str]:
     for name, needed in theory.p_min.items():
         yield f"  p_min {name:5s}{_range(needed)}"
     yield f"  p        {theory.p_observed:.3f} observed, {_range(theory.p_needed)} needed"
-    yield f"  c_rho    {_range(theory.c_rho)};  delta {theory.delta:.2g}"
+    yield f"  c_rho    {_range(theory.c_rho)}, so {_range(theory.p_simple)} by the short form"
+    yield f"  delta    {theory.delta:.2g} at most, with beta = {theory.beta:g}"
+    if theory.sizes is not None:
+        beta_1, beta_2, mu = theory.sizes
+        yield f"Theorem 2: beta_1 {beta_1:.3g}, beta_2 {beta_2:.3g}, mu of Clip {mu:.3g}"
 
 
 def _range(r: Range) -> str:

@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from declip.diagnostics.parts import Matrix, row_blocks
+from declip.diagnostics.parts import Matrix, Sizes, row_blocks
 from declip.diagnostics.tangent import Tangent
 from declip.grams import extreme_eigenvalues
 from declip.solvers import Limits
@@ -38,6 +38,8 @@ __all__ = [
     "failure_bound",
     "golfing_steps",
     "hidden_cells",
+    "least_beta",
+    "order_of_p",
     "paper_constant",
     "rho_inf_above",
     "smallest_p",
@@ -106,8 +108,16 @@ class Theory:
         Share of observed cells.
     c_rho : Range
         The paper's constant.
+    p_simple : Range
+        The share that the short form of the theorem asks for, c_rho max(mu_1^2, mu_0) r f(n_1,
+        n_2), with f written out; at least the largest of ``p_min``, and not cut at 1.
+    beta : float
+        The exponent that trades the share against the probability of failure; the paper takes 3.
     delta : float
         Bound on the probability of failure.
+    sizes : Sizes or None
+        Of Theorem 2: beta_1, beta_2 and mu of the same matrix. None for large tables, and where the
+        limits of missing cells are not known.
     """
 
     source: str
@@ -124,7 +134,10 @@ class Theory:
     p_needed: Range
     p_observed: float
     c_rho: Range
+    p_simple: Range
+    beta: float
     delta: float
+    sizes: Sizes | None = None
 
     @property
     def holds(self) -> bool | None:
@@ -154,7 +167,8 @@ class Theory:
         k_0 = golfing_steps(tangent.shape, r)
         p_min = smallest_p(tangent.shape, r, (mu_0, mu_1), beta, at)
         ends = [max(p[end] for p in p_min.values()) for end in (0, 1)]
-        least = 1 / (tangent.shape[0] * tangent.shape[1])
+        least, c_rho = 1 / (tangent.shape[0] * tangent.shape[1]), paper_constant(at, beta)
+        simple = max(mu_1**2, mu_0) * r * order_of_p(tangent.shape, r)
         return cls(
             source,
             r,
@@ -169,7 +183,9 @@ class Theory:
             p_min=p_min,
             p_needed=Range(*(min(1.0, max(least, end)) for end in ends)),
             p_observed=p_observed,
-            c_rho=paper_constant(at),
+            c_rho=c_rho,
+            p_simple=Range(*(end * simple for end in c_rho)),
+            beta=beta,
             delta=failure_bound(tangent.shape, k_0, beta),
         )
 
@@ -282,15 +298,27 @@ def smallest_p(
     }
 
 
-def paper_constant(at: Conditions) -> Range:
-    """Return c_rho, the largest of 24 / (1/2 - rho_F)^2, 8 / (1/4 - rho_op)^2 and so on."""
+def paper_constant(at: Conditions, beta: float = BETA) -> Range:
+    """Return c_rho: with beta = 3 the largest of 24 / (1/2 - rho_F)^2, 8 / (1/4 - rho_op)^2 ..."""
     parts = [
-        _over_gap(24, 0.5, at.rho_F),
-        _over_gap(8, 0.25, at.rho_op),
-        _over_gap(8, 0.5, at.rho_inf),
-        _over_gap(8, 0.5, at.nu_B),
+        _over_gap(8 * beta, 0.5, at.rho_F),
+        _over_gap(8 * beta / 3, 0.25, at.rho_op),
+        _over_gap(8 * beta / 3, 0.5, at.rho_inf),
+        _over_gap(8 * beta / 3, 0.5, at.nu_B),
     ]
     return Range(max(p.low for p in parts), max(p.high for p in parts))
+
+
+def order_of_p(shape: tuple[int, int], r: int) -> float:
+    """Return f(n_1, n_2) of the theorem, with the appendix's bound on k_0."""
+    n_1, n_2 = shape
+    steps = log2(2 * sqrt(2 * r)) + 1 + log(n_1 * n_2) / (2 * log(2))
+    return steps * (n_1 + n_2) * log(n_1 * n_2) / (n_1 * n_2)
+
+
+def least_beta(shape: tuple[int, int]) -> float:
+    """Return what beta has to exceed: 1 + log 2 / log(n_1 n_2), the largest of the lemmas."""
+    return 1 + log(2) / log(max(shape[0] * shape[1], 2))
 
 
 def failure_bound(shape: tuple[int, int], k_0: int, beta: float) -> float:
