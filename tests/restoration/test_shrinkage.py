@@ -26,27 +26,71 @@ def hidden(log_c, n=3000, seed=0, censored_beyond=np.inf):
     return HiddenCells(N_COLS + cols, mixture, value, censored)
 
 
-def test_the_shrinkage_of_simulated_cells_is_recovered():
-    for log_c in (-0.3, 0.0, 0.5):
-        found = TailShrinkage.of([hidden(log_c)], N_COLS)
-        # 1,000 cells a column: the standard error of log c is about 1 / sqrt(1000)
-        assert_allclose(found.mean[N_COLS:], log_c, atol=0.1)
-        assert (found.sd[N_COLS:] < 0.1).all()
+def shrinkage(log_c, **more):
+    return TailShrinkage.of(hidden(log_c, **more), N_COLS)
+
+
+def test_where_the_method_is_right_nothing_is_drawn_in():
+    found = shrinkage(0.0)
+    # 1,000 cells a column know log c to 0.03, and its spread is that small
+    assert_allclose(found.mean[N_COLS:], 0, atol=0.02)
+    assert (found.sd[N_COLS:] < 0.1).all()
+
+
+def test_hidden_cells_say_in_which_direction_and_the_further_the_less_surely():
+    found = [shrinkage(log_c) for log_c in (-0.3, 0.0, 0.5, 1.0)]
+    means, sds = (np.array([getattr(f, n)[N_COLS] for f in found]) for n in ("mean", "sd"))
+    assert (np.diff(means) > 0).all()
+    # the real limit lies elsewhere, where log c is less by an unknown part of itself
+    assert (abs(means[[0, 2, 3]]) < [0.3, 0.5, 1.0]).all()
+    assert (np.diff(sds[1:]) > 0).all()
+    assert (abs(means - [-0.3, 0, 0.5, 1.0]) < 1.5 * sds + 0.01).all()
+
+
+def test_the_posterior_is_that_of_enumeration():
+    # t ~ N(0, s^2), x_j ~ N(t, s^2), u_j ~ N(x_j, 4 s^2) on the grid, and hidden cells seen at u_j
+    cells, grid = hidden(0.5, n=60, seed=3), np.linspace(-1.6, 2.4, 26)
+    at = [np.bincount(cells.group, cells.log_likelihood(x), 2 * N_COLS)[N_COLS:] for x in grid]
+    likelihood = np.exp(np.array(at) - np.max(at, axis=0))
+
+    def near(centre, sd):
+        density = np.exp(-0.5 * ((grid - centre) / sd) ** 2)
+        return density / density.sum()
+
+    joint = np.zeros((26, N_COLS))  # of x_j and all that was seen
+    for s in (0.05, 0.2, 0.4, 0.7, 1.0):
+        seen = np.array([near(x, 2 * s) @ likelihood for x in grid])
+        for t, p in zip(grid, near(0.0, s), strict=True):
+            terms = near(t, s)[:, None] * seen
+            whole = terms.sum(axis=0)
+            joint += p * terms * [np.delete(whole, j).prod() for j in range(N_COLS)]
+    joint /= joint.sum(axis=0)
+    found, mean = TailShrinkage.of(cells, N_COLS), grid @ joint
+    assert_allclose(found.mean[N_COLS:], mean, rtol=1e-6)
+    assert_allclose(found.sd[N_COLS:], np.sqrt(grid**2 @ joint - mean**2), rtol=1e-6)
 
 
 def test_cells_known_by_a_bound_count_as_such():
-    found = TailShrinkage.of([hidden(0.4, censored_beyond=0.9)], N_COLS)
-    assert_allclose(found.mean[N_COLS:], 0.4, atol=0.12)
+    known, bounded = shrinkage(0.4), shrinkage(0.4, censored_beyond=0.9)
+    assert_allclose(bounded.mean[N_COLS:], known.mean[N_COLS:], atol=0.08)
 
 
 def test_without_evidence_the_shrinkage_is_none_and_uncertain():
-    found = TailShrinkage.of([hidden(0.4)], N_COLS)
-    assert_allclose(found.mean[:N_COLS], 0, atol=0.02)  # no floor was hidden
+    found = shrinkage(0.4)
+    assert_allclose(found.mean[:N_COLS], 0, atol=0.06)  # no floor was hidden
     assert (found.sd[:N_COLS] > 0.5).all()
 
 
-def test_values_are_drawn_in_at_least_as_the_nearest_cells_ask():
-    cells = hidden(0.0)
-    found = TailShrinkage.of([cells, hidden(0.8, seed=1)], N_COLS)
-    law = found.for_values(cells.mixture, cells.group)
-    assert (law.log_shrinkage >= 0.7).all()
+def test_values_are_drawn_in_further_the_less_is_known():
+    cells, n = hidden(0.0), 2 * N_COLS
+    sure, unsure = (TailShrinkage(np.zeros(n), np.full(n, sd)) for sd in (0.1, 0.5))
+    means = [f.for_values(cells.mixture, cells.group).moments()[0] for f in (sure, unsure)]
+    assert (means[1] < means[0]).all()
+
+
+def test_draws_have_the_mean_and_spread_of_the_posterior():
+    found, rng = shrinkage(0.5), np.random.default_rng(0)
+    drawn = np.array([found.drawn(rng) for _ in range(4000)])
+    # standard errors of sd / sqrt(4000), about 0.01
+    assert_allclose(drawn.mean(axis=0), found.mean, atol=0.05)
+    assert_allclose(drawn.std(axis=0), found.sd, atol=0.05)

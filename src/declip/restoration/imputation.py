@@ -15,14 +15,10 @@ from declip.restoration.draws import CellLaws, PosteriorDraws, posterior_draws
 from declip.restoration.model import FittedMethod, RestorationModel
 from declip.restoration.output_kind import OutputKind
 from declip.restoration.predictive import CensoredMixture
-from declip.restoration.shrinkage import TailShrinkage
 
 __all__ = ["Imputation"]
 
 _LARGEST_SEED = 2**31 - 1
-_WIDE_PRIOR = 0.7  # standard deviation of log c before hidden cells are seen, for single cells
-_NARROW_PRIOR = 0.05  # the same, where hidden cells ask for no shrinkage
-_COUNTS = 0.5  # how much what hidden cells say counts for a whole column
 
 
 def check_draws(n: int) -> None:
@@ -138,7 +134,7 @@ class Imputation:
             log_survival = np.log1p(-rng.random(len(part)))
         else:
             log_survival = np.minimum(law.log_survival(law.sign * laws.value), 0.0)
-        log_c = _drawn_shrinkage(method.shrinkage, rng)[method.group(law.sign, cols)]
+        log_c = method.shrinkage.drawn(rng)[method.group(law.sign, cols)]
         law = law.shrunk(log_c).within(*self.model.bounds_at(cols))
         return law.sign * law.at_survival(log_survival)
 
@@ -190,28 +186,3 @@ class Imputation:
         table = np.full(len(self.rows), np.nan)
         table[: len(lower)] = face_value(lower, upper)
         return table
-
-
-def _drawn_shrinkage(found: TailShrinkage, rng: np.random.Generator) -> NDArray[np.float64]:
-    """Draw log c of each side and column.
-
-    What hidden cells say of it is told by their likelihood, which is what the posterior says more
-    than its prior. It counts for less here than for single cells, since it also has the error of
-    the fit that the cells were hidden from, which a whole column shares. The prior of each side is
-    as wide as its columns differ from 1 by more than that error.
-    """
-    precision = _COUNTS * np.maximum(found.sd**-2 - _WIDE_PRIOR**-2, 0.0)
-    told = _COUNTS * found.mean * found.sd**-2
-    halves = zip(np.split(precision, 2), np.split(told, 2), strict=True)
-    total = precision + np.concatenate([_prior_precision(*half) for half in halves])
-    return told / total + rng.standard_normal(len(told)) / np.sqrt(total)
-
-
-def _prior_precision(precision: NDArray, told: NDArray) -> NDArray[np.float64]:
-    """Return 1 / t^2 for columns with estimates e_j ~ N(x_j, 1 / p_j), x_j ~ N(0, t^2).
-
-    By moments: the mean of e_j^2 - 1 / p_j, weighted by p_j^2 as (p_j e_j)^2 - p_j.
-    """
-    weight = float((precision**2).sum())
-    excess = float((told**2 - precision).sum()) / weight if weight > 0 else 0.0
-    return np.full(len(told), 1 / np.clip(excess, _NARROW_PRIOR**2, _WIDE_PRIOR**2))

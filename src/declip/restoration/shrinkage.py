@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import logsumexp, softmax
 
 from declip.restoration.predictive import CensoredMixture
 
 __all__ = ["HiddenCells", "TailShrinkage"]
 
 # Settled on the tables that the study of `restore` names as those it was tuned on.
-_TABLE_SPREAD, _COLUMN_SPREAD = 0.5, 0.5  # prior standard deviations of log c
-_BEYOND = 0.1  # by how much log c grows from what was hidden to what lies beyond the real limit
-_LEAST = -0.15  # log c of values; bands may go further
+_SPREADS = (0.05, 0.2, 0.4, 0.7, 1.0)  # standard deviations of log c, between which data decide
+_ELSEWHERE = 2.0  # spreads from the log c of hidden cells to that at the real limit
+_CAUTION = 2.0  # of values: log c is taken larger by so many times its variance
 _GRID = np.linspace(-1.6, 2.4, 26)  # of log c
+_NONE = int(np.argmin(abs(_GRID)))
 _ENOUGH_CELLS = 20_000
 
 
@@ -63,60 +64,56 @@ class TailShrinkage:
     ----------
     mean, sd : ndarray of shape (2 * n_groups,)
         Of floors, then of ceilings.
-    nearest : ndarray of shape (2 * n_groups,)
-        The same mean by the cells that were hidden nearest to the real limits alone.
     """
 
     mean: NDArray[np.float64]
     sd: NDArray[np.float64]
-    nearest: NDArray[np.float64]
 
     @classmethod
-    def of(cls, hidden: Sequence[HiddenCells], n_groups: int) -> TailShrinkage:
-        """Return the posterior given the cells of the first task; the last is the nearest one."""
-        mean, sd = _by_side(hidden[0], n_groups)
-        nearest = _by_side(hidden[-1], n_groups)[0] if len(hidden) > 1 else mean
-        return cls(mean, sd, nearest)
+    def of(cls, hidden: HiddenCells, n_groups: int) -> TailShrinkage:
+        """Return the posterior at the real limits, given cells that were hidden inside them."""
+        some = hidden.some()
+        totals = [np.bincount(some.group, some.log_likelihood(x), 2 * n_groups) for x in _GRID]
+        halves = [_posterior(half) for half in np.split(np.array(totals), 2, axis=1)]
+        return cls(*(np.concatenate(part) for part in zip(*halves, strict=True)))
 
     def for_values(self, mixture: CensoredMixture, group: NDArray) -> CensoredMixture:
         """Return distributions drawn in for their expected values.
 
-        Never less than the nearest cells ask for; and, where little is known of a cell, a little
-        more, as what lies beyond the real limits has been found to.
+        The less is known of log c the further: an error outwards has no end.
         """
-        asked = np.maximum(self.mean + self.sd**2, self.nearest)[group]
-        mean, square = mixture.shrunk(asked).moments()
-        # the variance of the distance is half of its mean square if it is exponential
-        unknown = np.clip(2 * (1 - mean**2 / np.maximum(square, 1e-300)), 0.0, 1.0)
-        return mixture.shrunk(np.maximum(asked + _BEYOND * unknown, _LEAST))
+        return mixture.shrunk((self.mean + _CAUTION * self.sd**2)[group])
+
+    def drawn(self, rng: np.random.Generator) -> NDArray[np.float64]:
+        """Draw log c of each side and column."""
+        return self.mean + self.sd * rng.standard_normal(len(self.mean))
 
 
-def _by_side(hidden: HiddenCells, n_groups: int) -> tuple[NDArray[np.float64], ...]:
-    """Return mean and standard deviation of log c for floors, then for ceilings."""
-    some = hidden.some()
-    totals = [np.bincount(some.group, some.log_likelihood(log_c), 2 * n_groups) for log_c in _GRID]
-    sides = [_posterior(np.array(totals)[:, part]) for part in _halves(n_groups)]
-    return tuple(np.concatenate(part) for part in zip(*sides, strict=True))
-
-
-def _halves(n_groups: int) -> tuple[slice, slice]:
-    return slice(n_groups), slice(n_groups, 2 * n_groups)
-
-
-def _posterior(log_likelihood: NDArray) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _posterior(hidden: NDArray) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return mean and standard deviation of log c of columns that share a normal prior.
 
-    The mean t of the prior is itself normal about 0; both are integrated over the grid.
+    Its mean t is itself normal about 0, with the same spread s; both are integrated over a grid.
+    Where the methods are right, s is small and next to nothing is drawn in.
     """
-    prior = np.exp(-0.5 * ((_GRID[:, None] - _GRID) / _COLUMN_SPREAD) ** 2)  # p(x | t)
-    prior /= prior.sum(axis=0)
-    likelihood = np.exp(log_likelihood - log_likelihood.max(axis=0))
-    evidence = prior.T @ likelihood  # p(column | t)
-    log_t = np.log(evidence + 1e-300).sum(axis=1) - 0.5 * (_GRID / _TABLE_SPREAD) ** 2
-    t = np.exp(log_t - log_t.max())
-    t /= t.sum()
-    # p(x | all) = likelihood(x) sum_t p(x | t) p(t) / p(column | t)
-    density = likelihood * (prior @ (t[:, None] / (evidence + 1e-300)))
-    density /= density.sum(axis=0)
+    found = [_given_spread(hidden, s) for s in _SPREADS]
+    weight = softmax([log_evidence for _, log_evidence in found])
+    density = np.tensordot(weight, np.array([part for part, _ in found]), 1)
     mean = _GRID @ density
     return mean, np.sqrt(np.maximum(_GRID**2 @ density - mean**2, 0.0))
+
+
+def _given_spread(hidden: NDArray, s: float) -> tuple[NDArray[np.float64], float]:
+    """Return the posterior of log c on the grid, by column, and the log-evidence for s."""
+    top, prior = hidden.max(axis=0), _normal(s)
+    likelihood = _normal(_ELSEWHERE * s).T @ np.exp(hidden - top)
+    evidence = prior.T @ likelihood + 1e-300  # p(column | t)
+    log_t = np.log(evidence).sum(axis=1) + np.log(prior[:, _NONE] + 1e-300)
+    # p(x | all) = likelihood(x) sum_t p(x | t) p(t) / p(column | t)
+    density = likelihood * (prior @ (softmax(log_t)[:, None] / evidence))
+    return density / density.sum(axis=0), float(top.sum() + logsumexp(log_t))
+
+
+def _normal(sd: float) -> NDArray[np.float64]:
+    """Return normal densities on the grid about each of its points, one a column."""
+    density = np.exp(-0.5 * ((_GRID[:, None] - _GRID) / sd) ** 2)
+    return density / density.sum(axis=0)
