@@ -52,3 +52,16 @@ def test_arrays_are_pooled_element_by_element():
 def test_results_that_cannot_be_pooled_are_refused(results, message):
     with pytest.raises(ValueError, match=message):
         pool(results)
+
+
+def test_pooling_is_that_of_mice():
+    # Slope and intercept of five imputed tables, and what mice 3.15 of R makes of them (dfcom 38).
+    estimates = [[0.069075734, 0.686894254], [-0.014743445, 0.884426307], [0.081055568, 0.69224887],
+                 [-0.024436766, 0.870578135], [0.072013589, 0.664314031]]  # fmt: skip
+    errors = [[0.092015697, 0.116190353], [0.097469207, 0.141284534], [0.084584842, 0.11450636],
+              [0.100058817, 0.145394885], [0.091580758, 0.118032167]]  # fmt: skip
+    pooled = pool(zip(estimates, errors, strict=True), complete_df=38)
+    assert_allclose(pooled.estimate, [0.0365929360268, 0.7596923193528], rtol=1e-7)
+    assert_allclose(pooled.std_error**2, [0.0118981252268, 0.0303687259368], rtol=1e-7)
+    assert_allclose(pooled.df, [17.91048011079, 9.53420860393], rtol=1e-7)
+    assert_allclose(pooled.missing_information, [0.268447226567, 0.462312054302], rtol=1e-7)

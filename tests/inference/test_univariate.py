@@ -12,7 +12,8 @@ from statsmodels.imputation.ros import impute_ros
 
 from declip.inference.univariate import half_limit, kaplan_meier, max_likelihood, ros
 
-# Arsenic in a stream of Oahu: Helsel (2005), Nondetects and Data Analysis, chapter 6.
+# Arsenic in Manoa Stream, Oahu: Helsel (2005), Nondetects and Data Analysis, chapter 6; `Oahu` of
+# the R package NADA, and of the tests of statsmodels.
 OAHU = np.array([3.2, 2.8, *[2.0] * 8, 1.7, 1.5, *[1.0] * 4, 0.9, 0.9, 0.7, 0.7, 0.6, *[0.5] * 3])
 BELOW = np.isin(np.arange(24), [*range(2, 10), *range(12, 16), 17])
 
@@ -32,7 +33,7 @@ def exposure():
 @pytest.mark.parametrize(
     ("estimator", "mean", "sd", "median"),
     [
-        # as the R package NADA prints them for the data of the book, but for the sd of Kaplan-Meier
+        # survfit (mirrored, the last time at 0.5) of survival 3.5 in R, statsmodels, and survreg
         (kaplan_meier, 0.949, None, 0.700),
         (ros, 0.972, 0.718, 0.700),
         (max_likelihood, 0.945, 0.656, 0.777),
@@ -43,6 +44,17 @@ def test_arsenic_of_the_textbook(estimator, mean, sd, median):
     assert found.mean() == pytest.approx(mean, abs=5e-4)
     assert found.quantile(0.5) == pytest.approx(median, abs=5e-4)
     assert sd is None or found.sd() == pytest.approx(sd, abs=5e-4)
+
+
+def test_the_arsenic_and_its_regression_are_those_of_statsmodels():
+    from statsmodels.imputation.tests import test_ros as theirs
+
+    book = theirs.Test_ROS_HelselArsenic
+    np.testing.assert_array_equal(np.sort(book.res), np.sort(OAHU))
+    np.testing.assert_array_equal(np.sort(book.res[book.cen]), np.sort(OAHU[BELOW]))
+    found = ros(*floors(OAHU, BELOW), log=True)
+    assert found.mean() == pytest.approx(book.expected_final.mean(), abs=5e-3)  # two decimals
+    assert found.sd() == pytest.approx(book.expected_final.std(ddof=1), abs=5e-3)
 
 
 def test_kaplan_meier_of_ceilings_is_that_of_lifelines():

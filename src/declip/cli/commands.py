@@ -59,7 +59,8 @@ def restore(
             result = restoring.restore(table.intervals, screen.alive)
         with screen.work("writing"):
             _write(result, table, temporary, outputs)
-    listed = "\n".join(f"{name:<8}{path}" for name, path in wanted.items())
+    width = max(map(len, wanted)) + 2
+    listed = "\n".join(f"{name:<{width}}{path}" for name, path in wanted.items())
     screen.result(
         f"{in_own_words(str(result).rstrip())}\n\n{listed}",
         {**_facts(result, table), "outputs": wanted},
