@@ -22,7 +22,7 @@ from declip import (
     restore,
 )
 from declip.blocks import BlockProblem, DamagedBlockError, Here, ObjectiveTerms
-from declip.blocks.checkpoint import Checkpoint
+from declip.blocks.checkpoint import BlockCheckpoint
 from declip.blocks.problem import shard_spans
 from declip.blocks.running import fold, tree
 from declip.penalties import Ridge
@@ -59,7 +59,7 @@ def fit_blocks(
 
 
 def checkpoint(folder, fit=None, every=5):
-    return Checkpoint(folder, fit or {}, Here(), every)
+    return BlockCheckpoint(folder, fit or {}, Here(), every)
 
 
 def fit_memory(cells, *, clipped="hinge", bias=False, alpha=2.0, alpha_bias=None, k=3, **how):

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from scipy.stats import norm
 from tests.model_selection.tables import Constant, clipped_cells, clipped_table, low_rank
 
 from declip import Intervals
@@ -39,6 +40,34 @@ def test_where_limits_vary_within_a_column_exact_cells_have_none_of_their_own():
     clipped = np.isposinf(cells.upper)
     assert_array_equal(cells.ceiling[clipped], ceiling[cells.rows[clipped], 0])
     assert (cells.ceiling >= cells.value).all()
+
+
+def test_cells_are_found_at_their_places():
+    cells = HeldOutCells.of(clipped_cells())
+    chosen = np.array([17, 3, 90])
+    found = cells.at(cells.rows[chosen], cells.cols[chosen])
+    assert_array_equal(found.lower, cells.lower[chosen])
+    assert_array_equal(found.ceiling, cells.ceiling[chosen])
+
+
+def test_the_likelihood_is_that_of_a_mixture_of_normals():
+    cells = some_cells()
+    mean, sd = np.array([[0.5], [2.0]]), np.array([[1.0], [3.0]])
+    normal = norm(mean, sd)
+    density, above, below = normal.pdf(cells.value), normal.sf(5.0), normal.cdf(0.0)
+    expected = np.log([*density.mean(axis=0)[:2], above.mean(), below.mean()])
+    assert_allclose(cells.log_likelihood(mean, sd), expected, rtol=1e-12)
+
+
+def test_errors_are_standardised_and_those_of_clipped_cells_the_least_possible():
+    errors = some_cells().standardised_errors(np.full(4, 2.0), 0.5)
+    assert_allclose(errors, [2, 2, 6, 4])
+
+
+def test_cells_are_mapped_with_all_their_ends():
+    cells = some_cells().mapped(lambda end, cols: 2 * end + cols)
+    assert_array_equal(cells.lower, [2, 6, 10, -np.inf])
+    assert_array_equal(cells.ceiling, [10.0] * 4)
 
 
 # Scorers.

@@ -24,7 +24,7 @@ from declip.losses import Loss
 from declip.persistence import whole_file
 from declip.solvers.als import State
 
-__all__ = ["Checkpoint", "load_part", "save_part"]
+__all__ = ["BlockCheckpoint", "load_part", "save_part"]
 
 _FILE = "checkpoint.json"
 _FORMAT = 2
@@ -50,8 +50,11 @@ def load_part(path: str, checksum: int) -> Part:
 
 
 @dataclass
-class Checkpoint:
+class BlockCheckpoint:
     """Where a fit of blocks keeps its state: a `declip.solvers.ResumePoint`.
+
+    Unlike `declip.persistence.Checkpoint`, one file of one process, it is written by the workers
+    that hold the parts, after so many sweeps, and stays when the fit is over.
 
     Attributes
     ----------

@@ -20,7 +20,7 @@ from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
 from declip import estimators
-from declip.blocks.checkpoint import Checkpoint, load_part, save_part
+from declip.blocks.checkpoint import BlockCheckpoint, load_part, save_part
 from declip.blocks.problem import Scattered, fit_blocks
 from declip.blocks.table import BlockTable
 from declip.dask.running import (
@@ -226,7 +226,7 @@ class FroCMC(estimators.FroCMC):
         return table, super()._settled(table.table)[1]
 
     def _solve(self, table: Any, settled: dict[str, Any], **watched: Any) -> Any:
-        checkpoint = Checkpoint(
+        checkpoint = BlockCheckpoint(
             table.folder / "state", self._fit_of(table.table), table.runner, self.checkpoint_every
         )
         told = {"on_sweep": watched["on_sweep"], "resume_point": checkpoint}

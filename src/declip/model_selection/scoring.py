@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import logsumexp
 
 from declip.intervals import Intervals, face_value
 from declip.metrics import (
@@ -17,6 +18,7 @@ from declip.metrics import (
     clipped_relative_rmse,
     interval_rmse,
 )
+from declip.truncated import log_mass
 from declip.validation import Triplets, resolve_limit
 
 __all__ = ["SCORERS", "HeldOutCells", "Scorer", "check_scoring"]
@@ -63,9 +65,44 @@ class HeldOutCells:
         """The value of each cell as it was seen: a clipped one at its limit."""
         return face_value(self.lower, self.upper)
 
+    @property
+    def exact(self) -> NDArray[np.bool_]:
+        """Which of them are exact."""
+        return self.lower == self.upper
+
     def take(self, positions: NDArray[np.intp]) -> HeldOutCells:
         """Return some of the cells."""
         return HeldOutCells(*(getattr(self, f.name)[positions] for f in fields(self)))
+
+    def at(self, rows: NDArray, cols: NDArray) -> HeldOutCells:
+        """Return those that lie in these rows and columns; each must be there."""
+        width = int(self.cols.max(initial=0)) + 1
+        keys, asked = (
+            r.astype(np.int64) * width + c for r, c in ((self.rows, self.cols), (rows, cols))
+        )
+        order = np.argsort(keys)
+        return self.take(order[np.searchsorted(keys, asked, sorter=order)])
+
+    def mapped(self, forward: Callable[[NDArray, NDArray], NDArray]) -> HeldOutCells:
+        """Return them in other units: ``forward(values, cols)`` rises with the values."""
+        ends = self.lower, self.upper, self.floor, self.ceiling
+        return HeldOutCells(self.rows, self.cols, *(forward(end, self.cols) for end in ends))
+
+    def log_likelihood(self, mean: NDArray, sd: NDArray) -> NDArray[np.float64]:
+        """Return that of each cell under a mixture of normals of equal weights, one a line."""
+        with np.errstate(invalid="ignore"):
+            ends = (self.lower - mean) / sd, (self.upper - mean) / sd
+            logs = np.where(self.exact, _log_density(ends[0]) - np.log(sd), log_mass(*ends))
+        return logsumexp(logs, axis=0) - np.log(len(logs))
+
+    def standardised_errors(self, mean: NDArray, sd: NDArray) -> NDArray[np.float64]:
+        """Return errors in units of the predicted spread; of a clipped cell the least possible."""
+        return abs(mean - np.clip(mean, self.lower, self.upper)) / sd
+
+
+def _log_density(z: NDArray) -> NDArray:
+    """Return that of the standard normal; scipy.stats takes longer to load than all of declip."""
+    return -(z**2) / 2.0 - np.log(np.sqrt(2 * np.pi))
 
 
 Scorer = Callable[[Any, HeldOutCells], float]

@@ -1,4 +1,4 @@
-"""The table of columns: for each what a reader wants to know first."""
+"""The tables of columns: for each what a reader wants to know first, and means with intervals."""
 
 from __future__ import annotations
 
@@ -10,9 +10,11 @@ from numpy.typing import NDArray
 from declip.reclip.result import LEFT, RESTORED
 from declip.report.view import Column, View
 
-__all__ = ["column_lines"]
+__all__ = ["column_lines", "mean_lines"]
 
 _MOST = 500
+_MOST_CELLS = 200_000  # a larger table is summed up when that is asked for
+_IMPUTATIONS = 20
 
 
 def column_lines(view: View) -> list[dict[str, Any]]:
@@ -70,3 +72,20 @@ def _gains(view: View) -> dict[int, float]:
     cols = np.concatenate([getattr(trial.cells, axis) for trial in reclip.trials])
     restored, left = (np.sqrt(np.bincount(cols, reclip.errors(x) ** 2)) for x in (RESTORED, LEFT))
     return {int(j): float(1 - restored[j] / left[j]) for j in np.unique(cols) if left[j] > 0}
+
+
+def mean_lines(restoration: Any) -> list[dict[str, Any]]:
+    """Return the mean of each column with its interval, beside Kaplan-Meier and half the limit."""
+    n_rows, n_cols = restoration.intervals.shape
+    small = n_rows * n_cols <= _MOST_CELLS and n_rows >= 3
+    if restoration.model is None or not small or restoration.intervals.n_censored == 0:
+        return []
+    columns = restoration.summary(["mean"], n=_IMPUTATIONS).as_columns()
+    wanted = ("column", "censored", "estimate", "lower", "upper", "kaplan_meier", "half_limit")
+    lines = zip(*(columns[name] for name in wanted), strict=True)
+    found = [dict(zip(wanted, map(_plain, line), strict=True)) for line in lines]
+    return [line for line in found if line["censored"]][:_MOST]
+
+
+def _plain(value: Any) -> Any:
+    return None if isinstance(value, float) and value != value else value

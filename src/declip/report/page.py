@@ -12,8 +12,7 @@ import numpy as np
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from declip.io import TableFile, new_file
-from declip.report.columns import column_lines
-from declip.report.conclusions import mean_lines
+from declip.report.columns import column_lines, mean_lines
 from declip.report.figures import (
     MAP_KEYS,
     WIDTHS,

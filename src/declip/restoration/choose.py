@@ -185,7 +185,12 @@ def _weighed(
     )
     held = np.array(
         [
-            np.concatenate([t.held.log_likelihood(e) for t, e in zip(tasks, seen, strict=True)])
+            np.concatenate(
+                [
+                    t.held.log_likelihood(e.centre, e.spread)
+                    for t, e in zip(tasks, seen, strict=True)
+                ]
+            )
             for seen in evidence
         ]
     )
@@ -235,8 +240,8 @@ def _half_width(
     sizes, known = [], []
     for t, task in enumerate(tasks):
         parts = [(seen[t].centre, seen[t].spread) for seen in evidence]
-        sizes.append(task.held.sizes(*pooled_moments(parts, weights)))
-        known.append(task.held.known)
+        sizes.append(task.held.standardised_errors(*pooled_moments(parts, weights)))
+        known.append(task.held.exact)
     size, exact = np.concatenate(sizes), np.concatenate(known)
     order = np.lexsort((~exact, size))
     size, exact = size[order], exact[order]

@@ -8,13 +8,10 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import logsumexp
-from scipy.stats import norm
 from sklearn.base import clone
 
-from declip import truncated
 from declip.intervals import Intervals
-from declip.model_selection import EntryShuffleSplit
+from declip.model_selection import EntryShuffleSplit, HeldOutCells
 from declip.model_selection.splits import keep_cells
 from declip.reclip import Reclipped, reclip
 from declip.restoration.candidates import components
@@ -24,7 +21,7 @@ from declip.restoration.settings import Settings
 from declip.restoration.shrinkage import HiddenCells
 from declip.scaling import Scaling
 
-__all__ = ["Evidence", "HeldOut", "Scaled", "Task", "fitted", "tasks_of"]
+__all__ = ["Evidence", "Scaled", "Task", "fitted", "tasks_of"]
 
 _HELD_OUT = 0.1  # of the cells
 _LEAST_HIDDEN, _MOST_HIDDEN = 0.1, 0.4  # of the exact cells of a column, by one limit
@@ -81,52 +78,6 @@ class Evidence:
 
 
 @dataclass(frozen=True, eq=False)
-class HeldOut:
-    """Cells that a task does not show, and what is known of them, in its units.
-
-    Attributes
-    ----------
-    rows, cols : ndarray of int
-        Where they are.
-    lower, upper : ndarray
-        Their intervals; equal for an exact cell.
-    """
-
-    rows: NDArray[np.int32]
-    cols: NDArray[np.int32]
-    lower: NDArray[np.float64]
-    upper: NDArray[np.float64]
-
-    @classmethod
-    def of(cls, intervals: Intervals, at: NDArray[np.int64], scaling: Scaling) -> HeldOut:
-        """Look cells up in the table as it is."""
-        rows, cols, lower, upper = intervals.triplets()
-        keys = rows.astype(np.int64) * intervals.shape[1] + cols
-        order = np.argsort(keys)
-        found = order[np.searchsorted(keys, at, sorter=order)]
-        rows, cols = rows[found], cols[found]
-        ends = (scaling.forward(end[found], cols) for end in (lower, upper))
-        return cls(rows, cols, *ends)
-
-    @property
-    def known(self) -> NDArray[np.bool_]:
-        """Which of them are exact."""
-        return self.lower == self.upper
-
-    def log_likelihood(self, evidence: Evidence) -> NDArray[np.float64]:
-        """Return that of each cell under the components of a method."""
-        x, s = evidence.centre, evidence.spread
-        with np.errstate(invalid="ignore"):
-            ends = (self.lower - x) / s, (self.upper - x) / s
-            logs = np.where(self.known, norm.logpdf(ends[0]) - np.log(s), truncated.log_mass(*ends))
-        return logsumexp(logs, axis=0) - np.log(len(logs))
-
-    def sizes(self, mean: NDArray, sd: NDArray) -> NDArray[np.float64]:
-        """Return standardised errors, or what they are at least."""
-        return abs(mean - np.clip(mean, self.lower, self.upper)) / sd
-
-
-@dataclass(frozen=True, eq=False)
 class Task:
     """A table as methods are shown it, and the cells that they are asked for.
 
@@ -138,8 +89,8 @@ class Task:
         What is shown.
     real : RoundingGrid
         Of the table as it is.
-    held : HeldOut
-        Cells that are not shown.
+    held : HeldOutCells
+        Cells that are not shown, in the units of what is.
     quantile : float
         Where the limits were put, in most columns.
     shared : bool
@@ -149,7 +100,7 @@ class Task:
     cells: Reclipped
     table: Scaled
     real: RoundingGrid
-    held: HeldOut
+    held: HeldOutCells
     quantile: float
     shared: bool
 
@@ -164,7 +115,7 @@ class Task:
             cells,
             table,
             _grid_of(intervals, settings),
-            HeldOut.of(intervals, out, table.scaling),
+            HeldOutCells.of(intervals).at(*out).mapped(table.scaling.forward),
             round(1 - float(np.median(some)), 3) if some.size else 1.0,
             settings.shared,
         )
@@ -254,15 +205,13 @@ def _reclipped(intervals: Intervals, hidden: NDArray, settings: Settings, seed: 
     )
 
 
-def _hold_out(intervals: Intervals, seed: int) -> tuple[Intervals, NDArray[np.int64]]:
-    """Return the table without some cells, and where these are: row * n_cols + column."""
+def _hold_out(intervals: Intervals, seed: int) -> tuple[Intervals, tuple[NDArray, NDArray]]:
+    """Return the table without some cells, and rows and columns of these."""
     try:
         splitter = EntryShuffleSplit(1, test_size=_HELD_OUT, random_state=seed)
         [(kept, out)] = splitter.split(intervals)
     except ValueError:  # every row and column needs all of its cells
-        return intervals, np.zeros(0, np.int64)
+        return intervals, (np.zeros(0, np.int32), np.zeros(0, np.int32))
     rows, cols, _, _ = intervals.triplets()
     judged = out[:: -(-len(out) // _MOST_JUDGED) or 1]
-    return keep_cells(intervals, kept), rows[judged].astype(np.int64) * intervals.shape[1] + cols[
-        judged
-    ]
+    return keep_cells(intervals, kept), (rows[judged], cols[judged])
