@@ -50,6 +50,23 @@ def printed_check() -> str:
     return _block(out.getvalue())
 
 
+def first_lines(name: str, n: int = 5) -> str:
+    """Return how a file of a newcomer's page begins, as the tests make it."""
+    from tempfile import TemporaryDirectory
+
+    from python_calamine import CalamineWorkbook
+    from tests.app import messy
+
+    with TemporaryDirectory() as folder:
+        path = getattr(messy, name)(folder)
+        if path.suffix != ".xlsx":
+            return _block("\n".join(path.read_text().splitlines()[:n]))
+        sheet = CalamineWorkbook.from_path(path).get_sheet_by_index(0)
+        lines = sheet.to_python(skip_empty_area=False)[: n + 1]
+    cells = [[f"{x:g}" if isinstance(x, float) else x for x in line] for line in lines]
+    return _block("\n".join(" | ".join(line).rstrip(" |") for line in cells))
+
+
 def _block(text: str) -> str:
     return f"\n```text\n{text.rstrip()}\n```\n"
 
@@ -68,6 +85,10 @@ MAKERS: dict[str, Callable[[], str]] = {
     "inference": lambda: f"\n{(RESULTS / 'inference.md').read_text()}",
     "printed_restoration": printed_restoration,
     "printed_check": printed_check,
+    **{
+        f"first_lines_{name}": (lambda name=name: first_lines(name))
+        for name in ("water", "survey", "sales", "intensities", "ratings")
+    },
     "missing_low": lambda: kept_result("missing_low"),
     "stream": lambda: kept_result("stream"),
     "missing_conditions": lambda: kept_result("missing_conditions"),

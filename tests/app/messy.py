@@ -92,6 +92,28 @@ def sales(folder):
     return _written(folder, "sales.csv", lines)
 
 
+def intensities(folder):
+    """A matrix of intensities as a search engine writes it: empty where too little was there."""
+    values = np.exp(14 + 3 * np.log(_samples(60, 6, 6)) / 2)
+    runs = ("A1", "A2", "A3", "B1", "B2", "B3")
+    lines = ["Protein.Ids\tGenes\t" + "\t".join(f"Intensity {run}" for run in runs)]
+    for i, row in enumerate(values):
+        cells = ["" if x < 4e5 else f"{x:.4g}" for x in row]
+        lines.append(f"P{i:05d}\tGENE{i}\t" + "\t".join(cells))
+    return _written(folder, "intensities.tsv", lines)
+
+
+def ratings(folder):
+    """A log of ratings, one to five stars, of three films in ten that a user might have seen."""
+    rng = np.random.default_rng(7)
+    taste, kind = rng.normal(size=(80, 2)), rng.normal(size=(2, 20))
+    stars = np.clip(np.round(3.5 + taste @ kind), 1, 5)
+    users, films = np.nonzero(rng.random(stars.shape) < 0.3)
+    lines = ["user,film,stars"]
+    lines += [f"u{i:02d},film {j},{stars[i, j]:.0f}" for i, j in zip(users, films, strict=True)]
+    return _written(folder, "ratings.csv", lines)
+
+
 def _written(folder, name, lines):
     path = Path(folder, name)
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")

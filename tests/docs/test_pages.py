@@ -11,6 +11,7 @@ import matplotlib
 import numpy as np
 import pytest
 from _pages import architecture, commands, errors, evidence, facts, links, shown
+from tests.app import messy
 
 import declip
 from declip.cli import main
@@ -19,6 +20,13 @@ from declip.datasets import load_assay
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 PAGES = [*(DOCS / "start").glob("*.md"), *(DOCS / "guide").glob("*.md"), ROOT / "README.md"]
+NEWCOMERS = {  # a page of one screen: its file, and what its commands leave
+    "water": (messy.water, {"water-restored.csv", "report.html"}),
+    "survey": (messy.survey, {"survey-restored.xlsx", "report.html"}),
+    "sales": (messy.sales, {"sales-restored.csv", "report.html"}),
+    "proteomics": (messy.intensities, {"intensities-restored.tsv"}),
+    "ratings": (messy.ratings, set()),
+}
 ELSEWHERE = ("dask",)  # pages whose code needs other machines
 GALLERY = sorted((DOCS / "gallery").glob("plot_*.py"))
 
@@ -41,6 +49,13 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
+@pytest.fixture
+def file_of(tmp_path, monkeypatch):
+    """Go to a folder with the file of a newcomer's page."""
+    monkeypatch.chdir(tmp_path)
+    return lambda page: NEWCOMERS[page][0](tmp_path) if page in NEWCOMERS else None
+
+
 def _written(low, high):
     if np.isnan(low):
         return ""
@@ -49,7 +64,8 @@ def _written(low, high):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: p.stem)
-def test_the_code_of_a_page_runs(page, folder):
+def test_the_code_of_a_page_runs(page, folder, file_of):
+    file_of(page.stem if page.parent.name == "start" else "")
     if page.stem in ELSEWHERE or not blocks(page, "python"):
         pytest.skip("there is nothing to run here")
     names = {}
@@ -69,6 +85,33 @@ def test_the_commands_of_the_first_page_run(folder, capsys):
     assert {p.name for p in folder.iterdir()} == {
         *("assay.csv", "assay-restored.csv", "report.html", "cells.csv")
     }
+
+
+def commands_of(page):
+    return re.findall(r"^declip (.*)$", (DOCS / "start" / f"{page}.md").read_text(), re.M)
+
+
+@pytest.mark.parametrize("page", NEWCOMERS)
+def test_a_file_of_a_newcomer_is_understood(page, file_of, capsys):
+    file_of(page)
+    looks = [line for line in commands_of(page) if line.startswith("check ")]
+    assert len(looks) == 1
+    assert main(shlex.split(looks[0])) == 0
+    assert "Next: declip restore" in capsys.readouterr().out
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("page", NEWCOMERS)
+def test_the_commands_of_a_newcomer_run(page, file_of, tmp_path, capsys):
+    file = file_of(page)
+    for line in commands_of(page):
+        assert main(shlex.split(line)) == 0, capsys.readouterr().err
+    assert {p.name for p in tmp_path.iterdir()} == {file.name} | NEWCOMERS[page][1]
+
+
+@pytest.mark.parametrize("page", NEWCOMERS)
+def test_a_page_of_a_newcomer_is_one_screen(page):
+    assert len((DOCS / "start" / f"{page}.md").read_text().splitlines()) <= 60
 
 
 @pytest.mark.parametrize("case", errors.ERRORS, ids=lambda c: c.title)
