@@ -20,7 +20,6 @@ KERNELS = Path(__file__).parents[2] / "src" / "declip" / "kernels"
 ISAS = {
     "baseline": [],
     "avx2": ["-mavx2", "-mfma", "-mf16c"],
-    "avx512": ["-mavx512f", "-mavx512dq", "-mavx512bw", "-mavx512vl", "-mfma", "-mf16c"],
 }
 TARGETS = {
     "x86_64-windows-gnu": ISAS,

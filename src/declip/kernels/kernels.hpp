@@ -113,5 +113,4 @@ struct IsaKernels {
 extern const IsaKernels kernels_baseline;
 #ifdef DECLIP_X86
 extern const IsaKernels kernels_avx2;
-extern const IsaKernels kernels_avx512;
 #endif

@@ -39,9 +39,6 @@ std::vector<const IsaKernels*> usable_isas() {
 #ifdef DECLIP_X86
     __builtin_cpu_init();
     if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) found.push_back(&kernels_avx2);
-    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
-        __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl"))
-        found.push_back(&kernels_avx512);
 #endif
     return found;
 }

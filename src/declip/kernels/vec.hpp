@@ -54,16 +54,12 @@ inline T larger(T a, T b) {
     return a < b ? b : a;
 }
 
-#if defined(__AVX512F__)
-constexpr int kBytes = 64;
-constexpr int kTileRows = 8;
-#elif defined(__AVX2__)
+#if defined(__AVX2__)
 constexpr int kBytes = 32;
-constexpr int kTileRows = 4;
 #else
 constexpr int kBytes = 16;
-constexpr int kTileRows = 4;
 #endif
+constexpr int kTileRows = 4;
 
 template <class T>
 struct Lanes {
@@ -88,15 +84,7 @@ inline void store(T* p, Vec<T> v) {
     std::memcpy(p, &v, kBytes);
 }
 // The same from numbers of half the precision, where the processor can widen and narrow them.
-#if defined(__AVX512F__)
-constexpr bool kHasHalf = true;
-inline Vec<float> widened(const uint16_t* p) {
-    return _mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)));
-}
-inline void narrowed(const float* p, uint16_t* out) {
-    _mm256_storeu_si256(reinterpret_cast<__m256i*>(out), _mm512_cvtps_ph(_mm512_loadu_ps(p), _MM_FROUND_TO_NEAREST_INT));
-}
-#elif defined(__F16C__)
+#if defined(__F16C__)
 constexpr bool kHasHalf = true;
 inline Vec<float> widened(const uint16_t* p) {
     return _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));

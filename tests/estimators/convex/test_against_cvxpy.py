@@ -17,7 +17,7 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:.*without any exact cell"),
 ]
 
-PROBLEMS = range(50)
+PROBLEMS = [*range(8), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(8, 50))]
 # Clarabel stops at a gap of 1e-8 relative and feasibility of 1e-8: its value is good to some times
 # that.
 CLARABEL = 1e-7
