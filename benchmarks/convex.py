@@ -21,7 +21,6 @@ from declip import DTrCMC, TrCMC
 from declip.svd import operator_norm
 
 WITHIN = {"TrCMC": 1e-4, "DTrCMC": 1e-3}  # of the objective that the splitting ends with
-AT_MOST = 25  # times the seconds of the splitting
 
 
 def problem(name: str) -> tuple[Any, Any, float]:
@@ -58,13 +57,15 @@ def first(history: np.ndarray, seconds: list[float], target: float) -> float:
     return seconds[reached[0]] if len(reached) else np.inf
 
 
-def compare(name: str, models: dict[str, Any], solver: str, cells: Any, svd: float) -> str:
+def compare(
+    name: str, models: dict[str, Any], solver: str, cells: Any, svd: float, at_most: float
+) -> str:
     kind = type(models[solver]).__name__
     clock = Clock()
     ends = fit(models["splitting"], cells, clock)
     target = ends[-1] * (1 + WITHIN[kind])
     ours = first(ends, clock.seconds, target)
-    before = Clock(target, AT_MOST * ours)
+    before = Clock(target, at_most * ours)
     theirs = first(fit(models[solver], cells, before), before.seconds, target)
     more = "" if np.isfinite(theirs) else "more than "
     theirs = min(theirs, before.seconds[-1])
@@ -77,7 +78,11 @@ def compare(name: str, models: dict[str, Any], solver: str, cells: Any, svd: flo
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.convex", description=__doc__)
     parser.add_argument("data", nargs="*", default=["synthetic", "MovieLens-100K", "FilmTrust"])
-    for name in parser.parse_args().data:
+    parser.add_argument(
+        "--at-most", type=float, default=25, help="times the seconds of the splitting to wait"
+    )
+    args = parser.parse_args()
+    for name in args.data:
         cells, X, ceiling = problem(name)
         with threadpool_limits(1):
             svd = min(timed_svd(X) for _ in range(5))
@@ -86,12 +91,12 @@ def main() -> None:
             s: TrCMC(alpha, solver=s, max_iter=2000, scale="none")
             for s in ("splitting", "proximal")
         }
-        print(compare(name, tr, "proximal", cells, svd), flush=True)
+        print(compare(name, tr, "proximal", cells, svd, args.at_most), flush=True)
         dtr = {
             s: DTrCMC(0.2, 0.2, ceiling=ceiling, solver=s, tol=1e-2, scale="none")
             for s in ("splitting", "subgradient")
         }
-        print(compare(name, dtr, "subgradient", cells, svd), flush=True)
+        print(compare(name, dtr, "subgradient", cells, svd, args.at_most), flush=True)
 
 
 def timed_svd(X: np.ndarray) -> float:

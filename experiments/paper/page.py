@@ -25,7 +25,8 @@ PICTURES = {
     "theory": "Phase diagrams of recovery, and margins against nu_B",
 }
 STUDIES = (
-    *("pictures", "synthetic", "evidence", "faithful", "beyond", "limits", "theory", "times"),
+    *("pictures", "synthetic", "ablation", "evidence", "faithful", "beyond", "limits"),
+    *("theory", "times"),
 )
 
 
@@ -86,6 +87,11 @@ def filled(results: Results) -> dict[str, str]:
         "fro_cmc_at_best": facts.fro_at_best(results["faithful"], "Fro-CMC"),
         "fro_mc_at_best": facts.fro_at_best(results["faithful"], "Fro-MC"),
         "fro_500": facts.fro_500(results["faithful"]),
+        "second_norm": tables.second_norm(results["ablation"]),
+        "descents": tables.descents(results["ablation"]),
+        "second_norm_says": facts.second_norm(results["ablation"]),
+        "race_of_pairs": facts.race_of_pairs(results["synthetic"]),
+        **facts.large(),
         "dtr_stops": facts.dtr_stops(results["faithful"]),
         **facts.hinge(results),
         **facts.recovery(results["theory"]),

@@ -71,6 +71,19 @@ def synthetic_errors(results: Iterable[Result], which: str) -> dict[tuple, Mean]
     return averaged(results, ("generator", "C", "method"), lambda r: r["chosen"][which])
 
 
+def cut_off(results: Iterable[Result]) -> set[tuple]:
+    """Return the (generator, C, method) of which a chosen fit had not converged."""
+    groups = grouped(results, "generator", "C", "method")
+    return {key for key, mine in groups.items() if not all(r["chosen"]["converged"] for r in mine)}
+
+
+def best_pairs(grid: list[dict[str, Any]], by: str = "validation") -> tuple[dict, dict]:
+    """Return the best points of DTr without and with a second norm, of those fitted to the end."""
+    ended = [p for p in grid if "screened" not in p and p["alpha"] > 0]
+    one, two = ([p for p in ended if (p["alpha_clipped"] > 0) == flag] for flag in (False, True))
+    return tuple(min(points, key=lambda p: p[by]) for points in (one, two))  # type: ignore[return-value]
+
+
 def clipping_rates(results: Iterable[Result], name: str) -> dict[tuple, Mean]:
     return averaged(results, ("generator", "C"), lambda r: r[name])
 

@@ -50,12 +50,15 @@ def sweep(results: list[Result], generator: str) -> str:
         summary.clipping_rates(mine, name) for name in ("share_above", "share_at_or_above")
     )
     methods = sorted({r["settings"]["method"] for r in mine}, key=synthetic.METHODS.index)
-    tables = []
+    cut, tables = summary.cut_off(mine), []
     for which, title in PANELS.items():
         errors = summary.synthetic_errors(mine, which)
         rows = [
             [f"{C:g}", f"{above[generator, C].value:.2f}", f"{at[generator, C].value:.2f}"]
-            + [small(errors.get((generator, C, method), NOTHING)) for method in methods]
+            + [
+                small(errors.get(key, NOTHING)) + "*" * (key in cut)
+                for key in ((generator, C, method) for method in methods)
+            ]
             for C in sorted({r["settings"]["C"] for r in mine})
         ]
         rows.append(["seeds", "", "", *(_seeds(errors, method) for method in methods)])
@@ -66,6 +69,52 @@ def sweep(results: list[Result], generator: str) -> str:
 def _seeds(errors: dict[tuple, Mean], method: str) -> str:
     seeds = {mean.seeds for (_, _, m), mean in errors.items() if m == method}
     return f"{min(seeds)} to {max(seeds)}" if len(seeds) > 1 else str(*seeds)
+
+
+def second_norm(results: list[Result]) -> str:
+    """Return what the second trace norm adds, by threshold: every pair carried to the end."""
+    grids = [r for r in results if r["settings"]["what"] == "grid"]
+    rows = []
+    for (C,), mine in sorted(summary.grouped(grids, "C").items()):
+        best = [summary.best_pairs(r["grid"]) for r in mine]
+        lowest = [summary.best_pairs(r["grid"], "all_cells") for r in mine]
+        rate = Mean.of(r["share_above"] for r in mine)
+        chosen = sum(b[1]["validation"] < b[0]["validation"] for b in best)
+        rows.append(
+            [
+                f"{C:g}",
+                f"{rate.value:.2f}",
+                *(small(Mean.of(b[i]["all_cells"] for b in best)) for i in (0, 1)),
+                *(small(Mean.of(b[i]["all_cells"] for b in lowest)) for i in (0, 1)),
+                f"{chosen} of {len(mine)}",
+            ]
+        )
+    header = ["C", "> C", "one norm", "two norms", "one, least error", "two, least error"]
+    return markdown_table([*header, "two chosen"], rows) if rows else "Not run yet.\n"
+
+
+def descents(results: list[Result]) -> str:
+    """Return where the paper's descent ends, beside the splitting."""
+    rows = []
+    for run in (r for r in results if r["settings"]["what"] == "descents"):
+        whole = {**run["settings"], "what": "grid"}
+        grids = [r["grid"] for r in results if r["settings"] == whole]
+        ends = {(p["alpha"], p["alpha_clipped"]): p for grid in grids for p in grid}
+        for p in run["descents"]:
+            end = ends.get((p["alpha"], p["alpha_clipped"]))
+            code = p["steps"] == "code"
+            rows.append(
+                [
+                    f"{p['alpha']:g}, {p['alpha_clipped']:g}",
+                    "code" if code else f"{p['first_step']:g}",
+                    "-" if code else f"{p['objective']:.0f}",
+                    f"{end['objective']:.0f}" if end else "-",
+                    f"{p['last' if code else 'best']['all_cells']:.3f}",
+                    f"{end['all_cells']:.3f}" if end else "-",
+                ]
+            )
+    header = ["pair", "first step", "objective", "splitting", "error", "splitting"]
+    return markdown_table(header, rows) if rows else "Not run yet.\n"
 
 
 def printed(results: list[Result]) -> str:

@@ -68,6 +68,47 @@ def test_falls_from_100_to_500_sweeps_are_counted_for_the_longest_fit():
     assert facts.fro_500(results) == "falls in 1 of 2 runs"
 
 
+def pair(alpha, beta, validation, all_cells, **more):
+    point = {"alpha": alpha, "alpha_clipped": beta, "validation": validation}
+    return {**point, "all_cells": all_cells, "converged": True, **more}
+
+
+PAIRS = [
+    pair(0.0, 0.0, 0.01, 0.01),  # no penalty on X: not a fit
+    pair(0.2, 0.0, 0.30, 0.50),
+    pair(0.4, 0.0, 0.20, 0.60),
+    pair(0.2, 0.2, 0.05, 0.05, screened=True),  # not carried to the end
+    pair(0.2, 0.4, 0.25, 0.40),
+    pair(0.4, 0.4, 0.24, 0.45),
+]
+
+
+def test_the_best_pairs_are_of_fits_that_were_carried_to_the_end():
+    one, two = summary.best_pairs(PAIRS)
+    assert (one["alpha"], two["alpha"]) == (0.4, 0.4)
+    one, two = summary.best_pairs(PAIRS, "all_cells")
+    assert (one["alpha"], two["alpha"]) == (0.2, 0.2)
+
+
+def test_what_the_second_norm_adds_is_said_by_validation_and_by_the_truth():
+    run = {"settings": {"C": 7, "seed": 0, "what": "grid"}, "share_above": 0.3, "grid": PAIRS}
+    says = facts.second_norm([run])
+    assert "preferred two norms in 0 of 1 tables" in says
+    assert "better in 1 of 1, at 0.800 to 0.80 times" in says
+    assert "| 7 | 0.30 | 0.6 | 0.45 | 0.5 | 0.4 | 0 of 1 |" in tables.second_norm([run])
+
+
+def test_figures_of_fits_that_were_cut_off_are_marked():
+    def run(seed, converged):
+        settings = {"generator": "rounded", "C": 8, "method": "Tr-MCi", "seed": seed}
+        chosen = {"all_cells": 0.5, "unclipped_test_cells": 0.5, "converged": converged}
+        shares = {"share_above": 0.2, "share_at_or_above": 0.3}
+        return {"settings": settings, "chosen": chosen, **shares}
+
+    assert "| 0.5 (0)* |" in tables.sweep([run(0, True), run(1, False)], "rounded")
+    assert "*" not in tables.sweep([run(0, True), run(1, True)], "rounded")
+
+
 def test_steps_of_dtr_are_means_over_the_splits():
     results = [rating_run(seed, [(1, 1, n, 0, 0)], "DTr-CMC") for seed, n in enumerate((20, 40))]
     assert facts.dtr_stops(results) == "chosen in the mean 30 steps (FilmTrust, task 1)"

@@ -2,10 +2,12 @@
 
 import numpy as np
 import pytest
-from experiments.paper import faithful, limits, synthetic
+from experiments.paper import ablation, faithful, limits, synthetic
 from experiments.ratings import Task
 
 from declip.datasets import Ratings
+from declip.lowrank import LowRank
+from declip.solvers import limit_model
 
 
 @pytest.fixture(scope="module")
@@ -43,6 +45,32 @@ def test_only_the_best_ranks_go_on_to_the_next_penalty():
     grid = {"k": [2, 4, 10], "first": 10, "max_iter": 30, "alpha": [1.0, 0.1], "keep": [2, 1]}
     path = synthetic.fro_path(task, "hinge", 0, grid)
     assert [(point["k"], point["alpha"]) for point, _ in path] == [(10, 1.0), (4, 1.0), (10, 0.1)]
+
+
+@pytest.mark.parametrize("beta", [0.0, 0.6])
+def test_without_a_penalty_on_the_matrix_missing_cells_stay_where_the_descent_begins(beta):
+    task = synthetic.table(9, 0, "rounded", "quick")
+    it = ablation.problem(task, (0.0, beta))
+    X = limit_model(task.cells, it.clipped_penalty.limits, 1.0)
+    for eta in (1.0, 0.9):
+        X = LowRank.from_svd(it.step(it.at(X, None), eta))
+    missing = ~task.data.observed
+    unmoved = synthetic.Unmoved(task).reconstruct()
+    assert (unmoved[missing] == 10).all()
+    # products of singular vectors, about 40 of size 10^3
+    np.testing.assert_allclose(X.block()[missing], 10, atol=1e-9)
+
+
+@pytest.mark.filterwarnings("ignore:DTrCMC stopped after 10 steps")
+def test_the_race_of_pairs_carries_one_with_a_second_norm_to_the_end():
+    task = synthetic.table(9, 0, "rounded", "quick")
+    grid = {"penalties": [0.0, 0.4, 1.0], "first": 10, "max_iter": 300, "tol": 1e-2}
+    points = [(p, m.converged_) for p, m in synthetic.dtr_race(task, "hinge", 0, grid)]
+    screened = [(p["alpha"], p["alpha_clipped"]) for p, _ in points if "screened" in p]
+    ended = [(p["alpha"], p["alpha_clipped"]) for p, c in points if "screened" not in p and c]
+    assert screened == [(0.4, 0.4), (0.4, 1.0), (1.0, 0.4), (1.0, 1.0)]
+    assert ended[:3] == [(0.0, 0.0), (0.4, 0.0), (1.0, 0.0)]
+    assert ended[3] in screened
 
 
 def test_training_validation_and_test_cells_are_disjoint_and_all():
