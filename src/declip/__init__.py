@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from declip.reclip import ReclipResult, SoftReclipResult, reclip_test, soft_reclip_test
     from declip.recommending import Recommender
     from declip.restoration import Restoration, Restorer, restore
+    from declip.scales import from_scale
 
 __all__ = [
     "BayesCMC",
@@ -48,6 +49,7 @@ __all__ = [
     "__version__",
     "detect_limits",
     "diagnose",
+    "from_scale",
     "load",
     "pool",
     "pooled_fit",
@@ -91,6 +93,7 @@ _HOMES = {
     "TrCMC": "declip.estimators",
     "detect_limits": "declip.detect",
     "diagnose": "declip.diagnostics",
+    "from_scale": "declip.scales",
     "load": "declip.persistence",
     "pool": "declip.inference",
     "pooled_fit": "declip.inference",

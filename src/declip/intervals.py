@@ -26,12 +26,15 @@ from numpy.typing import ArrayLike, NDArray
 from declip.cells import Cells
 from declip.containers import opened
 from declip.losses import CLIPPED_MODES
+from declip.scales import VALUE_SCALES
 from declip.validation import (
     Triplets,
     apply_limits,
     check_bounds,
+    check_choice,
     check_memory,
     check_no_limits,
+    check_not_negative,
     check_triplets,
     read_long,
     table_to_triplets,
@@ -312,6 +315,37 @@ class Intervals:
         _, _, lower, upper = self.triplets()
         values = face_value(lower, upper)
         return self.with_bounds(values, values)
+
+    def on_scale(self, scale: str, *, counts: bool = False) -> Intervals:
+        """Return the table with its values and limits on another scale; `from_scale` leads back.
+
+        Parameters
+        ----------
+        scale : {"sqrt", "log1p"}
+            Square roots, on which counts have the same noise at any size, or log(1 + x), on which
+            effects multiply. Both take zeros.
+        counts : bool, default=False
+            Whether values are counts: one that is at least 5 lies above 4.5 of a continuous scale,
+            one that is at most 5 below 5.5.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from declip import Intervals
+        >>> sales = Intervals.from_table(np.array([[4.0, 9.0]]), ceiling=9)
+        >>> [bound.tolist() for bound in sales.on_scale("sqrt").to_bounds()]
+        [[[2.0, 3.0]], [[2.0, inf]]]
+        """
+        check_choice("scale", scale, tuple(VALUE_SCALES))
+        rows, cols, lower, upper = self.triplets()
+        check_not_negative(self, rows, cols, upper)
+        half = 0.5 * (counts & (lower < upper))
+        low, high = (
+            VALUE_SCALES[scale].forward(np.maximum(end, 0.0).astype(np.float64))
+            for end in (lower - half, upper + half)
+        )
+        low = np.where(np.isneginf(lower), -np.inf, low)
+        return self.with_bounds(low.astype(self.dtype), high.astype(self.dtype))
 
     def with_bounds(self, lower: NDArray, upper: NDArray) -> Intervals:
         """Return the same cells with other bounds, given in the order of `triplets`."""

@@ -36,7 +36,17 @@ from declip.validation import check_cells, check_memory, check_selection, named_
 __all__ = ["FroCMC"]
 
 _LOCAL = set(estimators.FroCMC().get_params())
-_OF_ONE_MACHINE = ("scale", "init", "warm_start", "half_precision", "checkpoint", "on_interrupt")
+_OF_ONE_MACHINE = (
+    "order",
+    "smooth",
+    "period",
+    "scale",
+    "init",
+    "warm_start",
+    "half_precision",
+    "checkpoint",
+    "on_interrupt",
+)
 _ONE_MACHINE = "give checkpoint_dir, and the row factors stay in its files."
 
 
@@ -141,6 +151,8 @@ class FroCMC(estimators.FroCMC):
         "cells": [list, tuple],
     }
     init = "random"
+    order = period = None
+    smooth = 1
     warm_start = half_precision = False
     checkpoint = None
     on_interrupt = "raise"

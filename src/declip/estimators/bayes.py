@@ -14,6 +14,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from declip.estimators.base import SHARED_CONSTRAINTS
+from declip.estimators.order import ORDER_CONSTRAINTS, course_of
 from declip.estimators.posterior import LARGEST_SEED, PosteriorEstimator
 from declip.intervals import Intervals
 from declip.scaling import mostly_missing
@@ -87,6 +88,16 @@ class BayesCMC(PosteriorEstimator):
           sampled too; some cells are lost by chance. For intensities, and sensors.
         - "high": the same with high values.
         - "auto": the likeliest of these by held-out cells, seen or missing; a warning says which.
+    order : {"rows", "columns"} or None, default=None
+        Which of them follow each other in time, one step apart: their factors then drift and repeat
+        instead of being drawn each on its own. Give steps without data as empty rows or
+        columns; those after the last one are forecast. At most 3,000 steps.
+    smooth : {0, 1, 2}, default=1
+        Order of the random walk along ``order``: 1 goes on where it was, 2 also as it went; 0 for
+        none. How far it goes is estimated.
+    period : float, array-like of float or None, default=None
+        Lengths of seasons along ``order``, in steps: 7 for weekdays. How large they are is
+        estimated.
     max_kept : int, default=200
         Samples kept, at equal distances, for everything that is asked after the fit. Memory does
         not grow with ``n_samples``.
@@ -188,6 +199,7 @@ class BayesCMC(PosteriorEstimator):
         "noise": [StrOptions({"auto", "column", "row+column", "global"})],
         "df": [Interval(Real, 1, None, closed="neither"), None],
         "missing": [StrOptions(set(MISSING_WORDS)), Mapping],
+        **ORDER_CONSTRAINTS,
         "max_kept": [Interval(Integral, 2, None, closed="left")],
         "random_state": ["random_state"],
         "warm_start": ["boolean"],
@@ -206,6 +218,9 @@ class BayesCMC(PosteriorEstimator):
         noise: str = "auto",
         df: float | None = None,
         missing: Any = "random",
+        order: str | None = None,
+        smooth: int = 1,
+        period: Any = None,
         max_kept: int = 200,
         random_state: Any = None,
         n_jobs: int | None = None,
@@ -223,6 +238,9 @@ class BayesCMC(PosteriorEstimator):
         self.noise = noise
         self.df = df
         self.missing = missing
+        self.order = order
+        self.smooth = smooth
+        self.period = period
         self.max_kept = max_kept
         self.random_state = random_state
         self.n_jobs = n_jobs
@@ -247,9 +265,11 @@ class BayesCMC(PosteriorEstimator):
         shape, noise = intervals.shape, self.noise
         if noise == "auto":
             ratings = self.missing == "random" and mostly_missing(intervals)
-            noise = "row+column" if ratings else "column"
+            shared = ratings or self.order == "columns"
+            noise = "row+column" if shared else "column"
         rank = rank_to_fit(self.n_components, shape)
-        return Model(rank, noise, float(self.df or 0.0))
+        order = course_of(self.order, self.smooth, self.period, shape)
+        return Model(rank, noise, float(self.df or 0.0), order=order)
 
     def _with_missing(self, model: Model, table: Intervals, seed: int, threads: int) -> Model:
         """Return the model with why cells of each column are missing, "auto" settled."""

@@ -57,10 +57,14 @@ class LowRankEstimator(CompletionEstimator[Solution, LowRank]):
         return self.alpha_ if hasattr(self, "alpha_") else float(self.alpha)
 
     def _settled(self, table: Any) -> tuple[Any, dict[str, Any]]:
-        scaling = Scaling.asked_for(table, self.scale)
+        scaling = Scaling.asked_for(table, self._units_asked_for())
         cells = table if scaling is None else scaling.apply(table).astype(table.dtype)
         alpha = self._settled_alpha(cells, scaled=scaling is not None)
         return cells, {"scaling_": scaling} | alpha
+
+    def _units_asked_for(self) -> str:
+        """Return the word of ``scale`` that counts."""
+        return self.scale
 
     def _settled_alpha(self, cells: Any, scaled: bool) -> dict[str, float]:
         """Return the strength that was asked for; "auto" by what noise alone would ask for.

@@ -19,13 +19,16 @@ from declip.blocks import BlockProblem, BlockTable, Here, ObjectiveTerms, Runner
 from declip.estimators.base import SHARED_CONSTRAINTS
 from declip.estimators.factors import SCALING_CONSTRAINTS
 from declip.estimators.growing import GrowingEstimator
+from declip.estimators.order import ORDER_CONSTRAINTS, course_of
 from declip.intervals import Intervals
 from declip.losses import CLIPPED_MODES, Loss
 from declip.lowrank import LowRank
+from declip.ordering import Course
 from declip.penalties import Ridge
 from declip.scaling import mostly_missing
 from declip.solvers import (
     Solution,
+    Stopping,
     TableProblem,
     minimise,
     restart_dead_factors,
@@ -82,7 +85,8 @@ class FroCMC(GrowingEstimator):
     scale : {"auto", "columns", "table", "none"}, default="auto"
         The units that the fit is made in: each column (or the table as a whole) brought to mean 0
         and standard deviation 1, limits included, or as they are. "auto" is "columns", or "none"
-        where less than a quarter of the cells are observed, as of ratings. Whatever is returned is
+        where less than a quarter of the cells are observed, as of ratings, and "table" with
+        ``order="columns"``, since steps in time share their units. Whatever is returned is
         in the units of the table; factors and objective are in those of the fit (`scaling_`).
     bias : bool, default=False
         Whether to add a mean and penalised row and column offsets:
@@ -98,6 +102,16 @@ class FroCMC(GrowingEstimator):
         Stop when the objective fell by less than this share of itself (for "tobit": this much a
         cell) in each of three sweeps in a row. "auto" is 1e-6, and 3e-4 where less than a quarter
         of the cells are observed, as of ratings, of which further sweeps improve no prediction.
+    order : {"rows", "columns"} or None, default=None
+        Which of them follow each other in time, one step apart: their factors then drift and repeat
+        instead of being drawn to 0 each on its own. Give steps without data as empty rows or
+        columns; those after the last one are forecast. At most 3,000 steps.
+    smooth : {0, 1, 2}, default=1
+        Order of the random walk along ``order``: 1 goes on where it was, 2 also as it went; 0 for
+        none. How far it goes is estimated.
+    period : float, array-like of float or None, default=None
+        Lengths of seasons along ``order``, in steps: 7 for weekdays. How large they are is
+        estimated.
     random_state : int, RandomState instance or None, default=None
         Seed of the start.
     n_jobs : int or None, default=None
@@ -128,6 +142,8 @@ class FroCMC(GrowingEstimator):
         Column factors Q^T, in the units of the fit.
     n_components_ : int
         Number of factors.
+    course_ : Course or None
+        How the factors go along ``order``, with what was estimated of it.
     alpha_ : float
         Strength of the penalty, in the units of the fit.
     scaling_ : Scaling or None
@@ -152,7 +168,7 @@ class FroCMC(GrowingEstimator):
         How far the fit can be, at most, above the optimum of the convex problem with the trace norm
         in place of the ridge, in units of `objective_` (for "tobit" at the estimated scale). Near
         0, the fit is the global optimum; otherwise the rank is too small for that certificate. NaN
-        for a folder of blocks.
+        for a folder of blocks, and with ``order``.
     n_iter_ : int
         Sweeps made.
     converged_ : bool
@@ -196,6 +212,7 @@ class FroCMC(GrowingEstimator):
         "bias": ["boolean"],
         "alpha_bias": [Interval(Real, 0, None, closed="left"), None],
         "init": [StrOptions({"random", "svd"})],
+        **ORDER_CONSTRAINTS,
         "random_state": ["random_state"],
         "warm_start": ["boolean"],
         "half_precision": ["boolean"],
@@ -218,6 +235,9 @@ class FroCMC(GrowingEstimator):
         init: str = "random",
         max_iter: int = 300,
         tol: float | str = "auto",
+        order: str | None = None,
+        smooth: int = 1,
+        period: Any = None,
         random_state: Any = None,
         n_jobs: int | None = None,
         warm_start: bool = False,
@@ -237,6 +257,9 @@ class FroCMC(GrowingEstimator):
         self.init = init
         self.max_iter = max_iter
         self.tol = tol
+        self.order = order
+        self.smooth = smooth
+        self.period = period
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.warm_start = warm_start
@@ -280,6 +303,8 @@ class FroCMC(GrowingEstimator):
                 f"A folder of blocks is fitted in its own units, not with scale={self.scale!r}: "
                 'leave it at "auto", and bring the columns to common units before prepare_blocks.'
             )
+        if self.order is not None:
+            raise ValueError("A folder of blocks is fitted without order.")
         if self.init != "random" or self.warm_start:
             raise ValueError('A folder of blocks is fitted from init="random", not warm_start.')
         if self.checkpoint is not None:
@@ -295,7 +320,25 @@ class FroCMC(GrowingEstimator):
         else:
             table, settled = super()._settled(table)
         most = _FACTORS if settled["scaling_"] is None else _FACTORS_OF_TABLES
-        return table, settled | {"n_components_": self._rank(table.shape, most)}
+        settled |= {"n_components_": self._rank(table.shape, most)}
+        course = course_of(self.order, self.smooth, self.period, table.shape)
+        return table, settled | {"course_": self._estimated(course, table, settled)}
+
+    def _estimated(
+        self, course: Course | None, table: Any, settled: dict[str, Any]
+    ) -> Course | None:
+        """Return the course with its strengths, by the factors of a fit without it."""
+        if course is None:
+            return None
+        model = self._minimised(
+            table, settled | {"course_": None}, self._stopping(tol=self._tol(table))
+        ).model
+        factors = model.A if course.axis == "rows" else model.B
+        return course.estimated(factors.astype(np.float64))
+
+    def _units_asked_for(self) -> str:
+        """Return the word for the units: steps of an order share theirs."""
+        return "table" if self.scale == "auto" and self.order == "columns" else self.scale
 
     def _rank(self, shape: tuple[int, int], most: int = _FACTORS) -> int:
         """Return the number of factors, of "auto" so many at most."""
@@ -319,8 +362,12 @@ class FroCMC(GrowingEstimator):
         stopping = self._stopping(**watched, tol=self._tol(table))
         if isinstance(table, BlockTable):
             return fit_blocks(self._block_problem(table, settled, Here()), stopping)
+        return self._minimised(table, settled, stopping)
+
+    def _minimised(self, table: Intervals, settled: dict[str, Any], stopping: Stopping) -> Solution:
         start, loss = self._start(table, settled)
-        threads, penalty = effective_n_jobs(self.n_jobs), self._penalty(settled["alpha_"])
+        threads = effective_n_jobs(self.n_jobs)
+        penalty = self._ordered(self._penalty(settled["alpha_"]), settled["course_"], table.shape)
         problem = TableProblem(table, start, penalty, threads, half=self.half_precision)
         return minimise(problem, loss, stopping)
 
@@ -362,4 +409,6 @@ class FroCMC(GrowingEstimator):
     @cached_property
     def gap_(self) -> float:
         """Certified distance from the convex optimum, in units of the objective."""
+        if self.course_ is not None:  # no certificate is known
+            return float("nan")
         return self._certified_gap()

@@ -15,13 +15,14 @@ from declip.intervals import Intervals, as_intervals
 from declip.joining import Growth
 from declip.losses import Loss
 from declip.lowrank import LowRank
+from declip.ordering import Course, OrderedPrior
 from declip.penalties import Ridge
 from declip.solvers import Solution, Stopping, TableProblem, minimise, solve_rows, start_loss
 from declip.validation import check_sweeps, named_columns, places_of
 
 __all__ = ["GrowingEstimator"]
 
-_KEPT = ("alpha_", "n_components_", "fit_params_")  # of the fit, as its table grows
+_KEPT = ("alpha_", "n_components_", "course_", "fit_params_")  # of the fit, as its table grows
 
 
 @cache
@@ -48,7 +49,8 @@ class GrowingEstimator(LowRankEstimator):
         X : frame, Intervals, array-like or sparse matrix
             The new cells alone, missing where there are none. Rows and columns with a label that
             the fit knows are those of the fit, all others are new; without labels they are counted
-            from 0. The limits of the estimator apply; an `Intervals` has its own.
+            from 0. The limits of the estimator apply; an `Intervals` has its own. Of an order in
+            time, what follows needs no cell: it is forecast.
         replace_known : bool, default=False
             Whether a cell that is known already takes its new value or limit; else it is an error.
         sweeps : int, default=1
@@ -75,7 +77,7 @@ class GrowingEstimator(LowRankEstimator):
         """
         fitted = self._as_fitted()
         limits = (None, None) if isinstance(X, Intervals) else (self.ceiling, self.floor)
-        given = as_intervals(X, *limits, estimator=fitted)
+        given = as_intervals(X, *limits, estimator=fitted, allow_empty=True)
         return self._grown_by(fitted, given, replace_known, check_sweeps(sweeps))
 
     def partial_fit(self, X: Any, y: Any = None) -> Self:
@@ -117,6 +119,16 @@ class GrowingEstimator(LowRankEstimator):
         kept = {name: vars(self)[name] for name in _KEPT if name in vars(self)}
         self._take_over(kept | found)
         return self
+
+    course_: Course | None = None
+
+    def _ordered(self, ridge: Ridge, course: Course | None, shape: tuple[int, int]) -> Ridge:
+        """Return the penalty with what the factors of an ordered side follow."""
+        if course is None:
+            return ridge
+        if course.axis == "rows":
+            return replace(ridge, row_prior=course.prior(shape[0]))
+        return replace(ridge, col_prior=course.prior(shape[1]))
 
     def _penalty(self, alpha: float) -> Ridge:
         """Return the penalty of this strength."""
@@ -174,14 +186,20 @@ class GrowingEstimator(LowRankEstimator):
         }
 
     def _updated(self, cells: Intervals, growth: Growth, sweeps: int) -> Solution:
-        """Solve for new rows with the columns fixed, for new columns likewise, then sweep."""
-        penalty, loss = self._row_penalty(self.components_), self._loss()
+        """Solve for new rows with the columns fixed, for new columns likewise, then sweep.
+
+        Steps that follow those of an order begin at what these say of them.
+        """
+        ridge, loss = self._row_penalty(self.components_), self._loss()
+        penalty = self._ordered(ridge, self.course_, cells.shape)
         threads = effective_n_jobs(self.n_jobs)
         places = [np.arange(size) for size in growth.known]
         model, new = self._factors().moved(places, cells.shape), growth.added()
-        sides = (cells.by_row, penalty), (cells.by_col, penalty.T)
-        for (side, ridge), which in zip(sides, new, strict=True):
-            if len(which):
+        sides = (cells.by_row, penalty.row_prior), (cells.by_col, penalty.col_prior)
+        for (side, prior), which in zip(sides, new, strict=True):
+            if len(which) and isinstance(prior, OrderedPrior):
+                model.A[which] = prior.following(model.A[: which[0]])
+            elif len(which):
                 part = replace(model, A=model.A[which])
                 model.A[which] = solve_rows(side.take(which), part, ridge, loss, threads).A
             model = model.T

@@ -22,6 +22,7 @@ _ROOMS = {
     "declip.losses": ("Hinge", "Tobit"),
     "declip.lowrank": ("LowRank",),
     "declip.objective": ("Certificate",),
+    "declip.ordering": ("Course",),
     "declip.reclip.lowering": ("Reclipped",),
     "declip.reclip.result": ("ReclipResult", "Trial"),
     "declip.restoration.bounds": ("Bounds",),

@@ -246,6 +246,19 @@ def check_logarithms(
         )
 
 
+def check_not_negative(
+    table: Any, rows: NDArray[Any], cols: NDArray[Any], upper: NDArray[Any]
+) -> None:
+    """Refuse cells below zero, where a scale for counts has no place for them."""
+    below = np.flatnonzero(upper < 0)
+    if below.size:
+        cells = Bounds(rows, cols, upper, upper, table.shape, table.row_labels, table.col_labels)
+        raise ValueError(
+            f"{_count(below, 'cell')} a value below zero, first {where(cells, below[:1])} with "
+            f"{upper[below[0]]:g}: the scale is for counts and amounts. Leave such cells out (NaN)."
+        )
+
+
 def refuse_large(cells: Triplets | Bounds, values: NDArray[Any]) -> NoReturn:
     """Raise the error about numbers that are too large to be squared and summed."""
     worst = int(np.argmax(np.abs(values)))

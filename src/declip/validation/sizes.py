@@ -14,6 +14,8 @@ GIB = 2**30
 _DENSE_COPIES = 12  # of a table that the splitting holds at a time
 ALWAYS_TRIED = 2**26  # bytes that are asked for whatever the system says is free
 
+MOST_STEPS = 3000  # of an order: their covariances are held as a table
+
 
 def check_rank(n_components: Any, shape: tuple[int, int]) -> int:
     """Check that a rank is an integer from 1 to the smaller side of the table."""
@@ -40,6 +42,21 @@ def check_sweeps(sweeps: Any) -> int:
     if not isinstance(sweeps, Integral) or isinstance(sweeps, bool) or sweeps < 1:
         raise ValueError(f"sweeps must be 1, 2, 3, ...; got {sweeps!r}.")
     return int(sweeps)
+
+
+def check_steps(axis: str, n: int, periods: tuple[float, ...]) -> None:
+    """Refuse an order of too many steps, and seasons that no order of so many can show."""
+    if n > MOST_STEPS:
+        raise ValueError(
+            f"order={axis!r} is for up to {MOST_STEPS} {axis}; the table has {n}. Take longer "
+            "steps (weeks for days), or leave the order out."
+        )
+    for period in periods:
+        if not 1 < period < n:
+            raise ValueError(
+                f"period={period:g} must lie between 1 and the number of {axis}, {n}: a season is "
+                "seen from a length of two steps on, and by its return."
+            )
 
 
 def check_same_shape(

@@ -15,6 +15,7 @@ from declip.intervals import Intervals
 from declip.kernels import CellDraws, DrawProblem
 from declip.losses import Tobit
 from declip.lowrank import LowRank
+from declip.ordering import Course
 from declip.solvers.gibbs.detection import (
     Detection,
     DetectionCurve,
@@ -22,6 +23,7 @@ from declip.solvers.gibbs.detection import (
     MissingDraws,
     Predicted,
 )
+from declip.solvers.gibbs.ordered import draw_ordered
 from declip.solvers.gibbs.priors import (
     Gaussian,
     NoiseScales,
@@ -48,12 +50,15 @@ class Model:
     missing : tuple of int
         For each column 1 if its low values go missing, -1 if high ones do, 0 if cells are missing
         by chance; empty if they are in all.
+    order : Course, optional
+        Which side has an order, and how it goes along it.
     """
 
     rank: int
     noise: str
     df: float = 0.0
     missing: tuple[int, ...] = ()
+    order: Course | None = None
 
     @property
     def row_offsets(self) -> bool:
@@ -249,7 +254,7 @@ class Chain:
     def _draw_cols(self, table: Table, cells: CellDraws, threads: int) -> NDArray[np.float64]:
         flipped, scales = self.factors.T, self.scales
         B = flipped.A.copy()
-        prior = (draw_normal_wishart if self.model.row_offsets else draw_relevance)(B, self.rng)
+        prior = self._column_prior(B)
         precision = scales.cols, scales.rows
         cols = DrawProblem(table.cells.by_col, *flipped.design(), prior, precision, self.model.df)
         key = self.seed, 2 * self.n_sweeps
@@ -257,11 +262,28 @@ class Chain:
         self.factors = replace(self.factors, B=B)
         return squares
 
+    def _column_prior(self, B: NDArray[np.float64]) -> Gaussian:
+        """Draw the prior of the columns."""
+        offsets, order = self.model.row_offsets, self.model.order
+        if order is not None and order.axis == "columns":
+            return draw_ordered(order, B, False, self.rng)[0]
+        return (draw_normal_wishart if offsets else draw_relevance)(B, self.rng)
+
+    def _draw_row_prior(self) -> Gaussian:
+        """Draw the prior of the rows, and keep that of any other row."""
+        A, offsets, order = self.factors.A, self.model.row_offsets, self.model.order
+        if order is not None and order.axis == "rows":
+            own = A if offsets else A[:, :-1]
+            prior, self.row_prior = draw_ordered(order, own, not offsets, self.rng)
+            return prior
+        if offsets:
+            self.row_prior = draw_normal_wishart(A, self.rng)
+        return self.row_prior
+
     def _draw_rows(self, table: Table, cells: CellDraws, threads: int) -> None:
         scales, model = self.scales, self.model
-        if model.row_offsets:
-            self.row_prior = draw_normal_wishart(self.factors.A, self.rng)
-        rows = row_problem(table.cells.by_row, self.factors, model, self.row_prior, scales)
+        prior = self._draw_row_prior()
+        rows = row_problem(table.cells.by_row, self.factors, model, prior, scales)
         A = self.factors.A.copy()
         own = np.ascontiguousarray(A[:, : rows.design.shape[1]])
         key = self.seed, 2 * self.n_sweeps + 1
