@@ -76,7 +76,8 @@ class LowRank:
 
     def __post_init__(self) -> None:
         for name in ("A", "B"):  # the kernels read rows
-            object.__setattr__(self, name, np.ascontiguousarray(getattr(self, name)))
+            if not getattr(self, name).flags.c_contiguous:
+                object.__setattr__(self, name, np.ascontiguousarray(getattr(self, name)))
 
     def _check_loaded(self) -> None:
         """Refuse factors that were read from a file and are not those of a matrix."""
@@ -127,7 +128,7 @@ class LowRank:
     @property
     def T(self) -> LowRank:
         """The transpose."""
-        return replace(self, A=self.B, B=self.A)
+        return LowRank(self.B, self.A, self.mean, self.bias)
 
     @property
     def row_offset(self) -> NDArray:

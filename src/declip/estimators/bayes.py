@@ -321,7 +321,7 @@ class BayesCMC(PosteriorEstimator):
             "detection_": _curve_of(posterior),
             "row_noise_": rows,
             "noise_scale_": cols,
-            "singular_values_": np.mean([s.factors.balanced()[1] for s in some], axis=0),
+            "singular_values_": np.mean([s.factors.singular_values() for s in some], axis=0),
             "r_hat_": state.r_hat(),
             "ess_": state.effective(),
             "converged_": state.converged,

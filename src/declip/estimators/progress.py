@@ -34,6 +34,8 @@ class SweepReporter:
         estimator._check_finite(state.history[-1])
         if estimator.verbose and state.n_iter % estimator.verbose == 0:
             print(f"sweep {state.n_iter:4d}: objective {state.history[-1]:.8g}")
+        if not getattr(estimator, "_skl_callbacks", None):
+            return False
         task = self.context.subcontext(task_name="sweep")
         task.call_on_fit_task_begin(**self.told)
         attributes = lambda: self.settled | estimator._fitted(state)  # noqa: E731

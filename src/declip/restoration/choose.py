@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import log_softmax
 from scipy.stats import norm
 from sklearn.base import clone
 
@@ -218,11 +217,14 @@ def _mixture_weights(log_likelihood: NDArray) -> NDArray[np.float64]:
     """
     n_methods, n_cells = log_likelihood.shape
     log_likelihood = np.nan_to_num(log_likelihood, nan=_IMPOSSIBLE, neginf=_IMPOSSIBLE)
-    log_w = np.full((n_methods, 1), -np.log(n_methods))
-    for _ in range(_EM_STEPS if n_methods > 1 and n_cells else 0):
-        share = np.exp(log_softmax(log_w + log_likelihood, axis=0)).sum(axis=1)
-        log_w = np.log((share + _PRIOR_CELLS) / (n_cells + n_methods * _PRIOR_CELLS))[:, None]
-    return np.exp(log_w[:, 0])
+    weights = np.full(n_methods, 1 / n_methods)
+    if n_cells == 0:
+        return weights
+    likelihood = np.exp(log_likelihood - log_likelihood.max(axis=0))  # 1 for the best of a cell
+    for _ in range(_EM_STEPS if n_methods > 1 else 0):
+        share = weights * (likelihood @ (1 / (weights @ likelihood)))
+        weights = (share + _PRIOR_CELLS) / (n_cells + n_methods * _PRIOR_CELLS)
+    return weights
 
 
 def _half_width(

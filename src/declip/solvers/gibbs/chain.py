@@ -259,7 +259,7 @@ class Chain:
         cols = DrawProblem(table.cells.by_col, *flipped.design(), prior, precision, self.model.df)
         key = self.seed, 2 * self.n_sweeps
         squares = kernels.draw_rows(cols, B, cells, key, threads=threads)
-        self.factors = replace(self.factors, B=B)
+        self.factors = LowRank(self.factors.A, B, bias=True)
         return squares
 
     def _column_prior(self, B: NDArray[np.float64]) -> Gaussian:
@@ -289,7 +289,7 @@ class Chain:
         key = self.seed, 2 * self.n_sweeps + 1
         squares = kernels.draw_rows(rows, own, cells, key, threads=threads)
         A[:, : own.shape[1]] = own
-        self.factors = replace(self.factors, A=A)
+        self.factors = LowRank(A, self.factors.B, bias=True)
         self.misfit = _misfit(scales, squares, table.counts)
         self.scales = scales.draw_rows(table.counts[0], squares, self.rng)
 
@@ -298,8 +298,9 @@ def row_problem(
     side: Cells, factors: LowRank, model: Model, prior: Gaussian, scales: NoiseScales
 ) -> DrawProblem:
     """Return what rows are drawn from: with or without an offset of their own."""
-    design, offset = factors.design()
-    if not model.row_offsets:
+    if model.row_offsets:
+        design, offset = factors.design()
+    else:
         design, offset = np.ascontiguousarray(factors.Q), np.ascontiguousarray(factors.col_offset)
     return DrawProblem(side, design, offset, prior, (scales.rows, scales.cols), model.df)
 
@@ -317,8 +318,7 @@ def _scattered(values: NDArray, order: NDArray) -> NDArray:
 
 
 def _misfit(scales: NoiseScales, squares: NDArray, counts: tuple[NDArray, NDArray]) -> float:
-    logs = sum(
-        float(n @ np.log(precision))
-        for n, precision in zip(counts, (scales.rows, scales.cols), strict=True)
-    )
+    logs = float(counts[1] @ np.log(scales.cols))
+    if scales.kind == "row+column":  # else those of rows are 1
+        logs = float(counts[0] @ np.log(scales.rows)) + logs
     return 0.5 * (float(scales.rows @ squares) - logs) / max(int(counts[0].sum()), 1)

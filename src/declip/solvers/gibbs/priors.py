@@ -40,8 +40,9 @@ def draw_relevance(B: NDArray[np.float64], rng: np.random.Generator) -> Gaussian
     k = B.shape[1] - 1
     shape = RELEVANCE_SHAPE + 0.5 * len(B)
     rate = RELEVANCE_SHAPE / max(k, 1) + 0.5 * np.einsum("ja,ja->a", B[:, :k], B[:, :k])
-    precision = rng.standard_gamma(shape, k) / rate
-    return Gaussian(np.diag([*precision, OFFSET_PRECISION]), np.zeros(k + 1))
+    precision = np.zeros((k + 1, k + 1))
+    precision.flat[:: k + 2] = *(rng.standard_gamma(shape, k) / rate), OFFSET_PRECISION
+    return Gaussian(precision, np.zeros(k + 1))
 
 
 def draw_normal_wishart(F: NDArray[np.float64], rng: np.random.Generator) -> Gaussian:
@@ -113,7 +114,9 @@ class NoiseScales:
         if self.kind != "row+column":
             gamma = rng.standard_gamma(NOISE_SHAPE + 0.5 * counts)
             cols = gamma / (NOISE_RATE + 0.5 * squares)
-            return replace(self, cols=np.broadcast_to(cols, self.cols.shape).copy())
+            if self.kind == "global":
+                cols = np.repeat(cols, len(self.cols))
+            return NoiseScales(self.kind, self.rows, cols, self.level)
         gamma = rng.standard_gamma(0.5 * (POOLED_DF + counts))
         cols = gamma / (0.5 * (POOLED_DF * self.level + squares))
         # The level has the prior gamma(1, 1), and 1 / variance_j ~ gamma(df / 2, df level / 2).

@@ -109,7 +109,7 @@ class Monitor:
     def watch(self, chain: Chain) -> NDArray[np.float64]:
         """Return the quantities at the present state of a chain."""
         factors = chain.factors
-        mean_row = factors.A.mean(axis=0)
+        mean_row = factors.A.sum(axis=0) / len(factors.A)
         B = factors.B[self.columns]
         means = B[:, :-1] @ mean_row[:-1] + B[:, -1] + mean_row[-1]
         noise = -0.5 * np.log(chain.scales.cols[self.columns])
