@@ -303,3 +303,59 @@ def test_shapes_that_disagree_are_refused():
     p = problem(n=3)
     with pytest.raises(ValueError, match="shapes disagree"):
         draw(p | {"offset": np.zeros(5)}, p["cells"].by_row.lower.copy())
+
+
+def test_unknown_cells_of_normal_rows_are_drawn_given_the_rest():
+    # one unknown cell a row: N(mu_0 - P_01 (z_1 - mu_1) / P_00, 1 / P_00), by class
+    rng, n = np.random.default_rng(0), 2 * N
+    mean = np.array([[0.0, 1.0], [3.0, -1.0]])
+    precision = np.array([[[2.0, 1.2], [1.2, 1.5]], [[0.5, -0.1], [-0.1, 4.0]]])
+    label = np.arange(n) % 2
+    rows = np.column_stack([np.zeros(n), rng.standard_normal(n)])
+    others = rows[:, 1].copy()
+    free = np.array([True, False])
+    lower, upper = np.where(free, -np.inf, rows), np.where(free, np.inf, rows)
+    unknown = kernels.UnknownCells.of(lower, upper)
+    kernels.draw_normal_rows(rows, unknown, label, (mean, precision), (5, 0))
+    assert_array_equal(rows[:, 1], others)
+    diagonal, off = precision[label, 0, 0], precision[label, 0, 1]
+    expected = mean[label, 0] - off * (others - mean[label, 1]) / diagonal
+    error = (rows[:, 0] - expected) * np.sqrt(diagonal)
+    for k in (0, 1):
+        assert stats.kstest(error[label == k], "norm").pvalue > 1e-3
+
+
+def test_unknown_cells_of_normal_rows_stay_in_their_bounds_and_follow_each_other():
+    # two unknown cells of correlation .9, both above 1, swept 60 times: moments by plain rejection
+    rng, n = np.random.default_rng(0), 4000
+    S = np.array([[1.0, 0.9], [0.9, 1.0]])
+    rows, lower = np.full((n, 2), 1.5), np.full((n, 2), 1.0)
+    unknown = kernels.UnknownCells.of(lower, np.full((n, 2), np.inf))
+    classes = np.zeros((1, 2)), np.linalg.inv(S)[None]
+    for sweep in range(60):
+        kernels.draw_normal_rows(rows, unknown, np.zeros(n, np.int64), classes, (1, sweep))
+    assert (rows >= 1).all()
+    z = rng.multivariate_normal(np.zeros(2), S, 400_000)
+    z = z[(z > 1).all(axis=1)]
+    # 4,000 rows: standard errors of about .007
+    assert_allclose(rows.mean(axis=0), z.mean(axis=0), atol=0.03)
+    assert_allclose(np.cov(rows.T), np.cov(z.T), atol=0.03)
+
+
+def test_normal_rows_do_not_depend_on_threads():
+    rng, n = np.random.default_rng(0), 40_000
+    lower = np.where(rng.random((n, 3)) < 0.5, 0.3, -np.inf)
+    unknown = kernels.UnknownCells.of(lower, np.full((n, 3), np.inf))
+    classes = np.zeros((1, 3)), np.eye(3)[None] + 0.4
+    one, two = np.full((n, 3), 1.0), np.full((n, 3), 1.0)
+    for rows, threads in ((one, 1), (two, 2)):
+        label = np.zeros(n, np.int64)
+        kernels.draw_normal_rows(rows, unknown, label, classes, (1, 0), threads=threads)
+    assert_array_equal(one, two)
+
+
+def test_a_normal_row_that_cannot_be_drawn_is_told():
+    unknown = kernels.UnknownCells.of(np.zeros((1, 1)), np.ones((1, 1)))
+    classes = np.zeros((1, 1)), np.full((1, 1, 1), np.nan)
+    with pytest.raises(FloatingPointError, match="1 rows have no proper posterior"):
+        kernels.draw_normal_rows(np.zeros((1, 1)), unknown, np.zeros(1, int), classes, (0, 0))

@@ -23,7 +23,9 @@ __all__ = [
     "Loss",
     "RowProblem",
     "Side",
+    "UnknownCells",
     "current_isa",
+    "draw_normal_rows",
     "draw_rows",
     "hinge",
     "interval_loss",
@@ -370,6 +372,78 @@ def draw_rows(
     if failed:
         raise FloatingPointError(f"{failed:.0f} rows have no proper posterior")
     return squares
+
+
+@dataclass(frozen=True, eq=False)
+class UnknownCells:
+    """The cells of complete rows that are known by bounds alone: those of row i from ptr[i] on.
+
+    Attributes
+    ----------
+    ptr, idx : ndarray of int
+        Where each row begins, and the columns of its cells.
+    lower, upper : ndarray
+        Their bounds; infinite ones for a missing cell.
+    """
+
+    ptr: NDArray[np.int64]
+    idx: NDArray[np.int32]
+    lower: NDArray[np.float64]
+    upper: NDArray[np.float64]
+
+    @classmethod
+    def of(cls, lower: NDArray[np.float64], upper: NDArray[np.float64]) -> UnknownCells:
+        """Return the cells of a table whose bounds differ."""
+        unknown = lower < upper
+        ptr = np.concatenate([[0], np.cumsum(unknown.sum(axis=1))])
+        return cls(ptr, np.nonzero(unknown)[1].astype(np.int32), lower[unknown], upper[unknown])
+
+
+def draw_normal_rows(
+    rows: NDArray[np.float64],
+    unknown: UnknownCells,
+    label: NDArray[np.int64],
+    classes: Pair,
+    key: tuple[int, int],
+    *,
+    same_stream: bool = False,
+    threads: int = 1,
+) -> None:
+    """Draw the unknown cells of normal rows in place, each given the rest of its row.
+
+    Parameters
+    ----------
+    rows : ndarray of shape (n, p)
+        Complete rows; overwritten.
+    unknown : UnknownCells
+        Which of their cells are drawn.
+    label : ndarray of shape (n,)
+        The classes of the rows. They must be in range.
+    classes : (ndarray, ndarray)
+        Means of the classes, of shape (n_classes, p), and their precisions, (n_classes, p, p).
+    key : (int, int)
+        Seed and number of the sweep.
+    same_stream : bool
+        As in `draw_rows`.
+    threads : int
+        Threads; the result does not depend on it.
+    """
+    mean, precision = classes
+    failed = _kernels.draw_normal_rows(
+        rows,
+        label,
+        mean,
+        precision.ravel(),
+        unknown.ptr,
+        unknown.idx,
+        unknown.lower,
+        unknown.upper,
+        *key,
+        same_stream,
+        threads,
+    )
+    if failed:
+        raise FloatingPointError(f"{failed:.0f} rows have no proper posterior")
 
 
 def truncated_normals(

@@ -1,5 +1,6 @@
 // Compiled once for each instruction set (DECLIP_ISA); everything it includes has internal linkage.
 #include "gibbs.hpp"
+#include "normal.hpp"
 #include "partial.hpp"
 #include "sweep.hpp"
 
@@ -16,4 +17,5 @@ const IsaKernels DECLIP_JOIN(kernels_, DECLIP_ISA) = {
     {SweepImpl<double>::padded, SweepImpl<double>::narrow(), SweepImpl<double>::worker, SweepImpl<double>::residuals, PartialImpl<double>::sums,
      PartialImpl<double>::trial, PartialImpl<double>::solve},
     draw_rows,
+    draw_normal_rows,
 };

@@ -103,11 +103,27 @@ struct DrawProblem {
     double* squares;  // out: weighted squared residuals of each row over the other side's variance
 };
 
+// Rows from normal distributions of classes, whose unknown cells are drawn in place (see normal.hpp).
+struct NormalProblem {
+    const double* mean;       // of each class
+    const double* precision;  // of each class: p rows padded to ld with zeros
+    const int64_t* label;     // the classes of the rows
+    const int64_t* ptr;       // the unknown cells of row i are [ptr[i], ptr[i + 1])
+    const int32_t* idx;
+    const double* lower;
+    const double* upper;
+    int p, ld;
+    uint64_t seed, sweep;
+    bool same_stream;  // every row draws the same random numbers
+    double* rows;
+};
+
 struct IsaKernels {
     const char* name;
     Kernels<float> f32;
     Kernels<double> f64;
     double (*draw_rows)(const DrawProblem&, const CellsView<double>&, int64_t begin, int64_t end);
+    double (*draw_normal_rows)(const NormalProblem&, int64_t begin, int64_t end);
 };
 
 extern const IsaKernels kernels_baseline;

@@ -346,6 +346,30 @@ double draw_rows(const Cells<double>& table, Out<double> z, Out<double> exact_we
     });
 }
 
+// The unknown cells of rows from normal distributions of classes, in place; one stream for each row.
+double draw_normal_rows(OutMatrix<double> rows, In<int64_t> label, Matrix<double> mean, In<double> precision,
+                        In<int64_t> ptr, In<int32_t> idx, In<double> lower, In<double> upper, uint64_t seed,
+                        uint64_t sweep, bool same_stream, int threads) {
+    const size_t n = rows.shape(0), p = rows.shape(1), n_classes = mean.shape(0);
+    require(label.shape(0) == n && ptr.shape(0) == n + 1 && mean.shape(1) == p &&
+                precision.shape(0) == n_classes * p * p,
+            "shapes disagree");
+    require(idx.shape(0) == static_cast<size_t>(ptr.data()[n]) && lower.shape(0) == idx.shape(0) &&
+                upper.shape(0) == idx.shape(0),
+            "unknown cells disagree with their pointers");
+    const nb::gil_scoped_release release;
+    const int ld = kernels<double>().padded(static_cast<int>(p));
+    std::vector<double> padded(n_classes * p * ld, 0.0);
+    for (size_t a = 0; a < n_classes * p; ++a)
+        std::copy(precision.data() + a * p, precision.data() + (a + 1) * p, padded.begin() + a * ld);
+    const NormalProblem problem{mean.data(), padded.data(), label.data(), ptr.data(), idx.data(), lower.data(),
+                                upper.data(), static_cast<int>(p), ld, seed, sweep, same_stream, rows.data()};
+    const auto ends = chunk_ends(n, kChunkWork, [&](int64_t i) { return ptr.data()[i] + i; });
+    return over_chunks(ends, threads, [&](int64_t begin, int64_t end) {
+        return current_isa->draw_normal_rows(problem, begin, end);
+    });
+}
+
 // Independent draws, one stream for each cell.
 void truncated_normals(In<double> mean, In<double> sd, In<double> lower, In<double> upper, uint64_t seed,
                        uint64_t sweep, Out<double> out, int threads) {
@@ -422,6 +446,9 @@ NB_MODULE(_kernels, m) {
           as_is("own"), as_is("other"), as_is("offset"), as_is("prior_precision"), as_is("prior_information"),
           as_is("prior_scale"), as_is("own_precision"), as_is("other_precision"), nb::arg("df"), nb::arg("seed"), nb::arg("sweep"),
           nb::arg("same_stream"), as_is("squares"), nb::arg("threads"));
+    m.def("draw_normal_rows", &draw_normal_rows, as_is("rows"), as_is("label"), as_is("mean"), as_is("precision"),
+          as_is("ptr"), as_is("idx"), as_is("lower"), as_is("upper"), nb::arg("seed"), nb::arg("sweep"),
+          nb::arg("same_stream"), nb::arg("threads"));
     m.def("truncated_normals", &truncated_normals, as_is("mean"), as_is("sd"), as_is("lower"), as_is("upper"),
           nb::arg("seed"), nb::arg("sweep"), as_is("out"), nb::arg("threads"));
     m.def("philox", &philox_words);

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 from scipy.cluster.vq import kmeans2
-from scipy.linalg import solve_triangular
+from scipy.linalg.lapack import dpotrf, dtrtrs
 
 from declip.intervals import Intervals
-from declip.kernels import truncated_normals
+from declip.kernels import UnknownCells, draw_normal_rows, truncated_normals
 
 __all__ = ["NormalDraws", "all_bounds", "sample_columns", "sample_normal"]
 
@@ -86,6 +86,9 @@ class _Classes:
     ) -> _Classes:
         """Draw precisions given the rows and means of each class, then new means."""
         prior = shared, Z.shape[1] + (_PRIOR_ROWS if len(mu) > 1 else 1)
+        if len(mu) == 1:
+            mean, factor = _mean_and_factor(Z, mu[0], prior, rng)
+            return cls(mean[None], factor[None], np.ones(1))
         pairs = [_mean_and_factor(Z[label == k], m, prior, rng) for k, m in enumerate(mu)]
         counts = np.bincount(label, minlength=len(mu))
         share = rng.dirichlet(counts + _CONCENTRATION / len(mu))
@@ -104,7 +107,7 @@ class _Classes:
         n_classes, p = self.mu.shape
         if n_classes == 1:
             return _PRIOR_VARIANCE * np.eye(p)
-        L = np.linalg.cholesky(self.precision.sum(axis=0) + np.eye(p) / _PRIOR_VARIANCE)
+        L = _root(self.precision.sum(axis=0) + np.eye(p) / _PRIOR_VARIANCE)
         F = _wishart_factor(L, p + n_classes * (p + _PRIOR_ROWS), rng)
         return F @ F.T
 
@@ -141,7 +144,7 @@ def sample_normal(
     """
     rng = np.random.default_rng(seed)
     lower, upper = all_bounds(intervals)
-    unknown = [np.flatnonzero(lower[:, j] < upper[:, j]) for j in range(lower.shape[1])]
+    unknown = UnknownCells.of(lower, upper)
     Z = np.clip(0.0, lower, upper)
     label = np.zeros(len(Z), np.intp)
     if n_classes > 1:
@@ -155,16 +158,7 @@ def sample_normal(
         shared = classes.shared(rng)
         mu, P = classes.mu, classes.precision
         label = classes.labels(Z, rng) if n_classes > 1 else label
-        diagonal = np.diagonal(P, axis1=1, axis2=2)
-        R = Z - mu[label]
-        for j, rows in enumerate(unknown):
-            # z_j | the rest ~ N(mu_j + r_j - (P r)_j / P_jj, 1 / P_jj)
-            k = label[rows]
-            pull = _times_column(R[rows], P, k, j) / diagonal[k, j]
-            x, sd = mu[k, j] + R[rows, j] - pull, 1 / np.sqrt(diagonal[k, j])
-            key = int(rng.integers(_LARGEST_SEED)), 0
-            R[rows, j] = truncated_normals(x, sd, lower[rows, j], upper[rows, j], key) - mu[k, j]
-        Z = R + mu[label]
+        draw_normal_rows(Z, unknown, label, (mu, P), (seed, sweep))
         if sweep in kept:
             draws.append((Z.astype(np.float32), mu, P, label))
     return NormalDraws(*(np.array(part) for part in zip(*draws, strict=True)))
@@ -177,18 +171,26 @@ def all_bounds(intervals: Intervals) -> tuple[NDArray, NDArray]:
     return np.where(missing, -np.inf, lower), np.where(missing, np.inf, upper)
 
 
-def _times_column(R: NDArray, P: NDArray, k: NDArray, j: int) -> NDArray:
-    """Return each row times column j of the precision of its class."""
-    return R @ P[0, :, j] if len(P) == 1 else np.einsum("ij,ij->i", R, P[k, :, j])
-
-
 def _wishart_factor(L: NDArray, freedom: int, rng: np.random.Generator) -> NDArray:
     """Draw F with F F^T from the Wishart distribution whose scale is (L L^T)^-1."""
     p = len(L)
     # Bartlett: (L^-T A) (L^-T A)^T
-    A = np.tril(rng.standard_normal((p, p)), -1)
-    A[np.diag_indices(p)] = np.sqrt(rng.chisquare(freedom - np.arange(p)))
-    return solve_triangular(L, A, lower=True, trans="T")
+    A = np.tri(p, k=-1) * rng.standard_normal((p, p))
+    A.flat[:: p + 1] = np.sqrt(rng.chisquare(freedom - np.arange(p)))
+    return _solved(L, A, transposed=True)
+
+
+def _root(S: NDArray) -> NDArray[np.float64]:
+    """Return the lower triangle L with S = L L^T; NumPy looks at its arguments for longer."""
+    L, failed = dpotrf(S, lower=1)
+    if failed:
+        raise FloatingPointError("a covariance has no proper posterior")
+    return L
+
+
+def _solved(L: NDArray, b: NDArray, transposed: bool = False) -> NDArray[np.float64]:
+    """Return L^-1 b, or L^-T b."""
+    return dtrtrs(L, b, lower=1, trans=int(transposed))[0]
 
 
 def _mean_and_factor(
@@ -201,12 +203,12 @@ def _mean_and_factor(
     """
     n, p = Z.shape
     D, (scatter, freedom) = Z - centre, prior
-    F = _wishart_factor(np.linalg.cholesky(D.T @ D + scatter), n + freedom, rng)
+    F = _wishart_factor(_root(D.T @ D + scatter), n + freedom, rng)
     # mu ~ N(Q^-1 S^-1 sum z, Q^-1) for Q = n S^-1 + I
     P = F @ F.T
-    C = np.linalg.cholesky(n * P + np.eye(p))
-    pulled = solve_triangular(C, P @ Z.sum(axis=0), lower=True) + rng.standard_normal(p)
-    return solve_triangular(C, pulled, lower=True, trans="T"), F
+    C = _root(n * P + np.eye(p))
+    pulled = _solved(C, P @ Z.sum(axis=0)) + rng.standard_normal(p)
+    return _solved(C, pulled, transposed=True), F
 
 
 def sample_columns(
