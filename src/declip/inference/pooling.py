@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import special
 
-__all__ = ["Pooled", "RubinSums", "pool"]
+__all__ = ["Pooled", "RubinSums", "degrees_of_freedom", "pool"]
 
 
 class Pooled(NamedTuple):
@@ -123,7 +123,14 @@ class RubinSums:
         between = (1 + 1 / self.m) * np.asarray(self._squares) / (self.m - 1)
         total = within + between
         share = np.divide(between, total, out=np.zeros_like(total), where=total > 0)
-        left = (1 - 2 / (complete_df + 3)) * complete_df * (1 - share)  # df of the observed part
-        with np.errstate(divide="ignore"):
-            df = 1 / (share**2 / (self.m - 1) + 1 / left)
+        df = degrees_of_freedom(share, self.m, complete_df)
         return Pooled(np.asarray(self._mean), np.sqrt(total), df, share)
+
+
+def degrees_of_freedom(
+    missing_information: NDArray, m: int, complete_df: NDArray | float
+) -> NDArray[np.float64]:
+    """Return those of m tables, by what an analysis of complete ones has (Barnard and Rubin)."""
+    left = (1 - 2 / (complete_df + 3)) * complete_df * (1 - missing_information)  # that is observed
+    with np.errstate(divide="ignore"):
+        return 1 / (missing_information**2 / (m - 1) + 1 / left)

@@ -142,8 +142,11 @@ def _quantile(x: NDArray, share: float) -> tuple[float, float]:
 
 def _wilson(pooled: Pooled, n: NDArray, confidence: float) -> tuple[NDArray, NDArray]:
     """Return Wilson's interval of a pooled share (Lott and Reiter 2020)."""
-    within = np.maximum(1 - pooled.missing_information, 1e-3)
-    spread = special.stdtrit(pooled.df, 0.5 + 0.5 * confidence) ** 2 / (n * within)
+    binomial = pooled.estimate * (1 - pooled.estimate)
+    known = (pooled.std_error > 0) & (binomial > 0)
+    # as many values, all seen, would tell as much
+    worth = np.divide(binomial, pooled.std_error**2, out=np.asarray(n, float).copy(), where=known)
+    spread = special.stdtrit(pooled.df, 0.5 + 0.5 * confidence) ** 2 / worth
     middle = pooled.estimate + 0.5 * spread
-    reach = np.sqrt(spread * (pooled.estimate * (1 - pooled.estimate) + 0.25 * spread))
+    reach = np.sqrt(spread * (binomial + 0.25 * spread))
     return (middle - reach) / (1 + spread), (middle + reach) / (1 + spread)

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from declip.inference.pooling import Pooled, RubinSums
+from declip.inference.shares import CellsAbove
 from declip.inference.statistics import SHARE_ABOVE, Statistic
 from declip.inference.univariate import ESTIMATORS
 from declip.validation import name_some
@@ -251,7 +252,7 @@ def summarise(
     known : ndarray of shape (2, n_cells)
         Bounds of each cell, NaN for missing ones.
     """
-    sums = RubinSums()
+    sums, above = RubinSums(), _above(asked, segments, known.shape[1])
     statistics = [asked.about(column) for column in segments.col_of]
     for table in tables:
         found = [
@@ -260,8 +261,11 @@ def summarise(
         ]
         estimate, variance = np.moveaxis(np.array(found).reshape(len(segments), -1, 2), -1, 0)
         sums.add(estimate, variance)
+        above.add(table)
     pooled = sums.pooled(np.maximum(segments.n - 1.0, 1.0)[:, None])
-    parts = [_estimates(pooled, s, statistics[s], segments, asked) for s in range(len(segments))]
+    parts = [
+        _estimates(pooled, s, statistics[s], segments, asked, above) for s in range(len(segments))
+    ]
     usual = [_usual(known[:, segments.cells(s)], statistics[s]) for s in range(len(segments))]
     shares = {
         "n": segments.n,
@@ -271,18 +275,34 @@ def summarise(
     return _long(segments, asked, np.array(parts), np.array(usual), shares)
 
 
+def _above(asked: Questions, segments: Segments, n_cells: int) -> CellsAbove:
+    """Return what counts cells above the criteria of their columns; none are without criteria."""
+    criterion = np.full(n_cells, np.inf)
+    if asked.criteria is not None:
+        of_segment = asked.criteria[segments.col_of]
+        criterion[segments.order] = np.repeat(of_segment, segments.n)
+    return CellsAbove(criterion)
+
+
 def _is_told(x: NDArray) -> bool:
     """Tell whether sorted values are enough, and none of them is unknown."""
     return len(x) >= _FEWEST and not np.isnan(x[-1])
 
 
 def _estimates(
-    pooled: Pooled, segment: int, wanted: list[Statistic], segments: Segments, asked: Questions
+    pooled: Pooled,
+    segment: int,
+    wanted: list[Statistic],
+    segments: Segments,
+    asked: Questions,
+    above: CellsAbove,
 ) -> list[tuple[float, ...]]:
     """Return estimate, lower, upper and missing information of each statistic of a segment."""
     found = []
     for k, statistic in enumerate(wanted):
         one = Pooled(*(np.asarray(part)[segment, k] for part in pooled))
+        if statistic.name == SHARE_ABOVE:
+            one = above.pooled(one, segments.cells(segment))
         ends = statistic.interval(one, segments.n[segment], asked.confidence)
         found.append((*(float(end) for end in ends), float(one.missing_information)))
     return found
