@@ -6,9 +6,10 @@ Tables of three exposures and an outcome that depends on the first of them (slop
 are normal and end at ceilings, or lognormal (standard deviation 1 of the logarithms) and end at
 floors; they are independent, or correlated by 0.6; there is one limit, or one of three for each
 row. `restore` (told of logarithms, where values are lognormal, and that columns have units of
-their own), `Restoration.summary` and `pooled_fit` run as they do by default. Reported is the share of 95 % intervals that hold the truth: of the mean of each
-exposure, of the share beyond a criterion in the middle of what the limits hide, of the slope; and
-the same for half the limit (the limit itself for ceilings), taken as data.
+their own), `Restoration.summary` and `pooled_fit` run as they do by default. Reported is the share
+of 95 % intervals that hold the truth: of the mean of each exposure, of the share beyond a criterion
+in the middle of what the limits hide, of the slope; and the same for half the limit (the limit
+itself for ceilings), taken as data.
 """
 
 from __future__ import annotations
@@ -184,7 +185,9 @@ def main() -> None:
     asked = parser.parse_args()
     if not asked.write:
         with progress() as bar:
-            for seed in bar.track(range(FIRST_SEED, FIRST_SEED + asked.tables), description="tables of each setting"):
+            for seed in bar.track(
+                range(FIRST_SEED, FIRST_SEED + asked.tables), description="tables of each setting"
+            ):
                 # in any order, so that a study that is broken off has some of each kind
                 for i in np.random.default_rng(seed).permutation(len(SETTINGS)):
                     setting = SETTINGS[i]

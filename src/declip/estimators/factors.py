@@ -169,7 +169,7 @@ class LowRankEstimator(CompletionEstimator[Solution, LowRank]):
         A, B = np.column_stack([P, b]), np.column_stack([Q, self.column_offset_])
         return LowRank(A, B, self.mean_, True)
 
-    def _of_rows(self, intervals: Intervals) -> dict[str, Any]:
+    def _of_rows(self, intervals: Intervals, independent: bool) -> dict[str, Any]:
         side, solved = intervals.by_row, self._solved_rows(intervals)
         known = self.uncertainty_ if hasattr(self, "uncertainty_") else None
         if known is not None:

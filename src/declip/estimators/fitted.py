@@ -181,7 +181,7 @@ class FittedTable(OneToOneFeatureMixin, TransformerMixin, BaseEstimator, Generic
         warn_without_cells("row", observed, intervals.row_labels)
         return fitted._restored(intervals, fitted._solve_new_rows(intervals))
 
-    def fold_in(self, X: Any) -> Self:
+    def fold_in(self, X: Any, independent: bool = False) -> Self:
         """Return an estimator that stands for other rows, with the fitted columns as they are.
 
         Whatever is asked of it by position is asked of the rows of ``X``: `predict`, `predictive`,
@@ -191,13 +191,18 @@ class FittedTable(OneToOneFeatureMixin, TransformerMixin, BaseEstimator, Generic
         ----------
         X : array-like, frame, sparse matrix or Intervals of shape (n_samples, n_features)
             As in `transform`.
+        independent : bool, default=False
+            Whether rows that are drawn (`BayesCMC`) have random numbers of their own, as where all
+            of them together are summed up. If not, what is drawn for a row does not depend on
+            which others there are.
         """
         fitted = self._as_fitted()
         intervals = fitted._read_new(X)
-        fitted.__dict__.update(fitted._of_rows(intervals), row_labels_=intervals.row_labels)
+        attributes = fitted._of_rows(intervals, independent)
+        fitted.__dict__.update(attributes, row_labels_=intervals.row_labels)
         return fitted
 
-    def _of_rows(self, intervals: Intervals) -> dict[str, Any]:
+    def _of_rows(self, intervals: Intervals, independent: bool) -> dict[str, Any]:
         """Return the fitted attributes that are others for other rows."""
         raise NotImplementedError
 

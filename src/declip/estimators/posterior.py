@@ -195,19 +195,20 @@ class PosteriorEstimator(CompletionEstimator[Run, Posterior]):
     def _low_rank(self) -> LowRank:
         return self._model().low_rank()
 
-    def _of_rows(self, intervals: Intervals) -> dict[str, Any]:
-        posterior = self._solve_new_rows(intervals)
+    def _of_rows(self, intervals: Intervals, independent: bool) -> dict[str, Any]:
+        posterior = self._solve_new_rows(intervals, independent)
         del self.run_  # which is that of the fitted rows
         rows = posterior.noise_scales()[0]
         return {"posterior_": posterior, "intervals_": intervals, "row_noise_": rows}
 
-    def _solve_new_rows(self, intervals: Intervals) -> Posterior:
+    def _solve_new_rows(self, intervals: Intervals, independent: bool = False) -> Posterior:
         if not hasattr(self, "run_"):
             raise TypeError("Rows are folded into the fitted BayesCMC, not into other rows of it.")
         posterior, seed = self._model(), self.run_.chains[0].seed
         samples = len(posterior.samples), intervals.shape[0], posterior.model.rank + 1
         check_memory(samples, np.float32, "BayesCMC", "transform fewer rows at a time.")
-        return posterior.new_rows(intervals, seed, effective_n_jobs(self.n_jobs))
+        threads = effective_n_jobs(self.n_jobs)
+        return posterior.new_rows(intervals, seed, threads, independent=independent)
 
     def _restored(self, intervals: Intervals, matrix: Posterior) -> NDArray:
         restored = super()._restored(intervals, matrix)

@@ -8,7 +8,8 @@ that of their mean under the parameters, which go together to a degree that is n
 
     V = (sqrt(var(p_i) / n) + sqrt(var(mean p_i | parameters)))^2 at most.
 
-Intervals by Rubin's rules held 98 to 99 % instead of 95 (Meng 1994 calls such analyses uncongenial).
+Intervals by Rubin's rules held 98 to 99 % instead of 95: analysis and imputation are uncongenial
+(Meng 1994).
 """
 
 from __future__ import annotations

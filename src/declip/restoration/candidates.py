@@ -27,6 +27,8 @@ __all__ = [
     "grid",
     "methods_to_weigh",
     "missing_components",
+    "n_draws",
+    "summed_up",
     "untuned",
 ]
 
@@ -91,7 +93,7 @@ class ColumnTobit(BaseEstimator):
         mean, sd = self.predictive(rows, cols)
         return mean[None], sd[None]
 
-    def fold_in(self, X: Intervals) -> Self:
+    def fold_in(self, X: Intervals, independent: bool = False) -> Self:
         """Return what is said of other rows: the same."""
         return self
 
@@ -105,16 +107,24 @@ class CensoredNormal(BaseEstimator):
         Sweeps that count, and sweeps before them.
     n_classes : int
         Most classes of rows, each with a distribution of its own.
+    max_kept : int
+        Draws kept at most.
     random_state : int
         Seed.
     """
 
     def __init__(
-        self, n_samples: int = 170, burn_in: int = 80, n_classes: int = 1, random_state: int = 0
+        self,
+        n_samples: int = 170,
+        burn_in: int = 80,
+        n_classes: int = 1,
+        max_kept: int = _DRAWS[1],
+        random_state: int = 0,
     ) -> None:
         self.n_samples = n_samples
         self.burn_in = burn_in
         self.n_classes = n_classes
+        self.max_kept = max_kept
         self.random_state = random_state
 
     def fit(self, X: Intervals, y: Any = None) -> Self:
@@ -123,7 +133,9 @@ class CensoredNormal(BaseEstimator):
             X,
             n_samples=self.n_samples,
             burn_in=self.burn_in,
-            n_kept=min(_draws(X.shape[0] * X.shape[1], _NUMBERS_KEPT), self.n_samples),
+            n_kept=min(
+                _draws(X.shape[0] * X.shape[1], _NUMBERS_KEPT), self.n_samples, self.max_kept
+            ),
             seed=self.random_state,
             n_classes=self.n_classes,
         )
@@ -147,23 +159,36 @@ class CensoredNormal(BaseEstimator):
         mean, sd = (np.array(part) for part in zip(*at, strict=True))
         return mean, sd
 
-    def fold_in(self, X: Intervals) -> Self:
+    def fold_in(self, X: Intervals, independent: bool = False) -> Self:
         """Return what is said of other rows under the same distribution."""
         twin = copy(self)
-        twin.draws_ = rows_under(self.draws_, X, self.random_state)
+        twin.draws_ = rows_under(self.draws_, X, self.random_state, independent=independent)
         return twin
 
 
-def components(estimator: Any, rows: NDArray, cols: NDArray) -> tuple[NDArray, NDArray]:
+def components(
+    estimator: Any, rows: NDArray, cols: NDArray, most: int | None = None
+) -> tuple[NDArray, NDArray]:
     """Return the normal components by which a fitted method predicts cells, (K, n_cells) each."""
-    return estimator.predictive_draws(rows, cols, _draws(len(rows), _CELL_DRAWS))
+    return estimator.predictive_draws(rows, cols, n_draws(len(rows)) if most is None else most)
+
+
+def summed_up(centre: NDArray, spread: NDArray) -> tuple[NDArray, NDArray]:
+    """Return one component with the mean and variance of all."""
+    mean, variance = centre.mean(axis=0), centre.var(axis=0) + (spread**2).mean(axis=0)
+    return mean[None], np.sqrt(variance)[None]
+
+
+def n_draws(n_cells: int) -> int:
+    """Return how many components so many cells are looked at with."""
+    return _draws(n_cells, _CELL_DRAWS)
 
 
 def missing_components(estimator: Any, rows: NDArray, cols: NDArray) -> tuple[NDArray, NDArray]:
     """Return the same of missing cells, given that they are missing if that tells of values."""
     if not getattr(estimator, "detection_", None):
         return components(estimator, rows, cols)
-    return estimator.posterior_.missing_components(rows, cols, _draws(len(rows), _CELL_DRAWS))
+    return estimator.posterior_.missing_components(rows, cols, n_draws(len(rows)))
 
 
 def _draws(n_cells: int, numbers: int) -> int:

@@ -2,34 +2,47 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from declip.cells import Cells
 from declip.intervals import Intervals, face_value
 from declip.restoration.model import RestorationModel
 from declip.restoration.output_kind import OutputKind
 from declip.restoration.predictive import CensoredMixture
 
-__all__ = ["FLAGS", "CellBlock", "CensoredCells", "filled_cells", "restored_cells"]
+__all__ = [
+    "FLAGS",
+    "CellBlock",
+    "CensoredCells",
+    "Flags",
+    "counts_of",
+    "filled_cells",
+    "restored_cells",
+    "tables_of",
+]
 
 FLAGS = ("exact", "restored", "filled", "undetermined")
+EXACT, RESTORED, FILLED, UNDETERMINED = np.arange(len(FLAGS), dtype=np.int8)
+_BLOCK = 1 << 16  # cells that are looked at together
 _NEARLY_ALL = 0.75  # of an interval that ends: a band of so much of it takes in its end
 _AWAY = 1.8  # standard deviations from its limit from which a cell has a band with two ends
 
 
 @dataclass(frozen=True, eq=False)
 class CellBlock:
-    """Some cells of a table: where they are, their values, bands and flags."""
+    """Some cells of a table: where they are, their values, bands and flags (places in FLAGS)."""
 
     rows: NDArray[np.int32]
     cols: NDArray[np.int32]
     value: NDArray[np.float64]
     lower: NDArray[np.float64]
     upper: NDArray[np.float64]
-    flag: NDArray[np.str_]
+    flag: NDArray[np.int8]
 
     @classmethod
     def joined(cls, *blocks: CellBlock) -> CellBlock:
@@ -43,7 +56,7 @@ class CellBlock:
         """Return the exact cells, untouched."""
         side = intervals.by_row
         value = side.value.astype(np.float64)
-        flag = np.full(len(value), "exact", dtype="<U12")
+        flag = np.full(len(value), EXACT)
         return cls(side.exact_rows(), side.exact_idx, value, value, value, flag)
 
     @property
@@ -51,21 +64,32 @@ class CellBlock:
         """The same cells of the transposed table."""
         return replace(self, rows=self.cols, cols=self.rows)
 
-    def tables(self, output_kind: OutputKind) -> dict[str, Any]:
-        """Return values, flags and bands as tables of the kind of the input."""
-        at = self.rows, self.cols
-        parts = {
-            "table": output_kind.numbers(*at, self.value),
-            "flags": output_kind.words(*at, self.flag),
-            "lower": output_kind.numbers(*at, self.lower),
-            "upper": output_kind.numbers(*at, self.upper),
-        }
-        return parts | {"table": output_kind.X.joined(**parts)}
 
-    @property
-    def counts(self) -> dict[str, int]:
-        """Number of cells with each flag."""
-        return {flag: int((self.flag == flag).sum()) for flag in FLAGS}
+@dataclass(frozen=True, eq=False)
+class Flags:
+    """The flags of a table, as places in `FLAGS` (-1 for no cell) of one byte each."""
+
+    codes: NDArray[np.int8]
+
+    def to_numpy(self) -> NDArray[np.str_]:
+        """Return them as words."""
+        return np.array([*FLAGS, ""])[self.codes]
+
+
+def tables_of(blocks: Sequence[CellBlock], output_kind: OutputKind) -> dict[str, Any]:
+    """Return values, flags and bands as tables of the kind of the input."""
+    parts: dict[str, Any] = {
+        table: output_kind.numbers(*((b.rows, b.cols, getattr(b, name)) for b in blocks))
+        for table, name in (("table", "value"), ("lower", "lower"), ("upper", "upper"))
+    }
+    parts["flags"] = Flags(output_kind.codes(*((b.rows, b.cols, b.flag) for b in blocks)))
+    return parts | {"table": output_kind.X.joined(**parts)}
+
+
+def counts_of(blocks: Sequence[CellBlock]) -> dict[str, int]:
+    """Return the number of cells with each flag."""
+    counts = sum(np.bincount(b.flag, minlength=len(FLAGS)) for b in blocks)
+    return dict(zip(FLAGS, np.asarray(counts).tolist(), strict=True))
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,15 +110,50 @@ class CensoredCells:
     columns: NDArray[np.int32]
     expected_squares: NDArray[np.float64]
 
+    @classmethod
+    def none(cls) -> CensoredCells:
+        """Return no cells."""
+        at, values = np.zeros(0, np.int32), np.zeros(0)
+        block = CellBlock(at, at, values, values, values, np.zeros(0, np.int8))
+        return cls(block, at, np.zeros((2, 0)))
+
+    @classmethod
+    def joined(cls, parts: Sequence[CensoredCells]) -> CensoredCells:
+        """Put parts together."""
+        return cls(
+            CellBlock.joined(*(part.block for part in parts)),
+            np.concatenate([part.columns for part in parts]),
+            np.concatenate([part.expected_squares for part in parts], axis=1),
+        )
+
+
+class _Censored(NamedTuple):
+    """Columns and bounds of some censored cells."""
+
+    cols: NDArray[np.int32]
+    lower: NDArray[np.floating]
+    upper: NDArray[np.floating]
+
+    @classmethod
+    def of(cls, side: Cells, part: slice) -> _Censored:
+        return cls(side.censored_idx[part], side.lower[part], side.upper[part])
+
 
 def restored_cells(intervals: Intervals, model: RestorationModel) -> CensoredCells:
     """Return the censored cells: their expected values within the interval, or the limit itself."""
-    side, scaled, scaling = intervals.by_row, model.table.cells.by_row, model.table.scaling
-    rows, cols = side.censored_rows(), side.censored_idx
-    if len(rows) == 0:
-        none = np.zeros(0)
-        block = CellBlock(rows, cols, none, none, none, np.zeros(0, "<U12"))
-        return CensoredCells(block, cols, np.zeros((2, 0)))
+    n = intervals.n_censored
+    rows = intervals.by_row.censored_rows()
+    parts = (slice(i, i + _BLOCK) for i in range(0, n, _BLOCK))
+    found = [_restored(intervals, model, rows[part], part) for part in parts]
+    return CensoredCells.joined(found) if found else CensoredCells.none()
+
+
+def _restored(
+    intervals: Intervals, model: RestorationModel, rows: NDArray[np.int32], part: slice
+) -> CensoredCells:
+    """Return some of the censored cells, one after the other in the table by rows."""
+    side, scaling = _Censored.of(intervals.by_row, part), model.table.scaling
+    scaled, cols = _Censored.of(model.table.cells.by_row, part), side.cols
     low, high = model.settings.bounds.at(cols)
     of_values, of_bands = model.censored(rows, cols, (scaled.lower, scaled.upper))
     distance = of_values.in_blocks(lambda law: law.moments()[0])
@@ -121,7 +180,7 @@ def restored_cells(intervals: Intervals, model: RestorationModel) -> CensoredCel
     band_high = np.maximum(np.maximum(near, far), value)
     band_low = np.where(sure, band_low, np.maximum(widened[0], low))
     band_high = np.where(sure, band_high, np.minimum(widened[1], high))
-    flag = np.where(stays, "undetermined", "restored").astype("<U12")
+    flag = np.where(stays, UNDETERMINED, RESTORED)
     moved = np.where(stays, 0.0, distance)
     # E (v - d)^2 and E d^2 for the distance d of the truth from the limit
     squares = np.array([square - 2 * moved * mean + moved**2, square])[:, ~ranged]
@@ -160,5 +219,5 @@ def filled_cells(at: tuple[NDArray, NDArray], model: RestorationModel) -> CellBl
         model.settings.bounds.clip(model.table.scaling.back(centre + step * spread, cols), cols)
         for step in (-model.half_width, 0.0, model.half_width)
     )
-    flag = np.where(known, "filled", "undetermined").astype("<U12")
+    flag = np.where(known, FILLED, UNDETERMINED)
     return CellBlock(rows, cols, value, low, high, flag)

@@ -12,7 +12,13 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from declip.intervals import Intervals
-from declip.restoration.candidates import Candidate, components, missing_components
+from declip.restoration.candidates import (
+    Candidate,
+    components,
+    missing_components,
+    n_draws,
+    summed_up,
+)
 from declip.restoration.choose import Choice, Member, pooled_moments
 from declip.restoration.determined import Determined, kept_columns
 from declip.restoration.predictive import CensoredMixture
@@ -24,6 +30,7 @@ __all__ = ["FittedMethod", "RestorationModel"]
 
 _FINAL = {"max_iter": 300, "tol": 1e-6}  # the fits that only compare end earlier
 # Gauss-Hermite nodes of the uncertain shrinkage, and their weights
+_LARGE = 300_000  # censored cells
 _NODES = ((-np.sqrt(3), 1 / 6), (0.0, 2 / 3), (np.sqrt(3), 1 / 6))
 
 
@@ -50,9 +57,11 @@ class FittedMethod:
     shrinkage: TailShrinkage
 
     @classmethod
-    def of(cls, member: Member, cells: Intervals, missing: Mapping[int, str]) -> FittedMethod:
+    def of(
+        cls, member: Member, cells: Intervals, missing: Mapping[int, str], max_kept: int | None
+    ) -> FittedMethod:
         """Fit a method to the whole table; ``missing`` says which columns miss cells for values."""
-        final = _final(member.candidate)
+        final = _final(member.candidate, max_kept)
         estimator = fitted(final.set_params(missing=missing) if missing else final, cells)
         weights = float(member.weight), float(member.fill_weight)
         return cls(member.candidate.method, estimator, *weights, member.shrinkage)
@@ -100,10 +109,11 @@ class RestorationModel:
         settings: Settings,
         determined: Determined,
         missing: Mapping[int, str] = MappingProxyType({}),
+        max_kept: int | None = None,
     ) -> RestorationModel:
-        """Fit the methods that count to the whole table."""
+        """Fit the methods that count to the whole table; keep at most so many draws of each."""
         return cls(
-            [FittedMethod.of(member, table.cells, missing) for member in choice.members],
+            [FittedMethod.of(member, table.cells, missing, max_kept) for member in choice.members],
             table,
             settings,
             kept_columns(choice.reclip, table.cells.shape[1]),
@@ -111,10 +121,17 @@ class RestorationModel:
             float(choice.half_width),
         )
 
-    def for_rows(self, intervals: Intervals) -> RestorationModel:
-        """Return the model of other rows under their own limits, with the columns as they are."""
+    def for_rows(self, intervals: Intervals, *, independent: bool = False) -> RestorationModel:
+        """Return the model of other rows under their own limits, with the columns as they are.
+
+        Rows that are summed up together are drawn ``independent`` of each other; otherwise what is
+        said of a row does not depend on the others.
+        """
         table = self.table.for_rows(intervals)
-        methods = [replace(m, estimator=m.estimator.fold_in(table.cells)) for m in self.methods]
+        methods = [
+            replace(m, estimator=m.estimator.fold_in(table.cells, independent=independent))
+            for m in self.methods
+        ]
         determined = replace(self.determined, rows=Determined.of(intervals).rows)
         return replace(self, methods=methods, table=table, determined=determined)
 
@@ -149,9 +166,10 @@ class RestorationModel:
 
         The ends are in standard units; nothing lies beyond the bounds of ``between=``.
         """
-        of_values, of_bands = [], []
+        of_values, of_bands, most = [], [], n_draws(self.table.cells.n_censored)
         for m in self.methods:
-            mixture = self.table.mixture(m.estimator, rows, cols, ends)
+            parts = components(m.estimator, rows, cols, most)
+            mixture = self.table.mixture(cols, ends, *(summed_up(*parts) if self.large else parts))
             group = m.group(mixture.sign, cols)
             of_values.append(m.shrinkage.for_values(mixture, group))
             mean, sd = m.shrinkage.mean[group], m.shrinkage.sd[group]
@@ -162,6 +180,11 @@ class RestorationModel:
         pooled = (CensoredMixture.pooled(laws, weights) for laws in (of_values, of_bands))
         of_value, of_band = (law.within(*between) for law in pooled)
         return of_value, of_band
+
+    @property
+    def large(self) -> bool:
+        """Whether there are so many cells that draws of them are summed up by two moments."""
+        return self.table.cells.n_censored > _LARGE
 
     def bounds_at(self, cols: NDArray) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return what cells of these columns cannot pass, in standard units."""
@@ -175,9 +198,11 @@ class RestorationModel:
         return known if self.settings.fill == "determined" else np.ones(len(rows), bool)
 
 
-def _final(candidate: Candidate) -> Any:
+def _final(candidate: Candidate, max_kept: int | None) -> Any:
     given = candidate.estimator.get_params(deep=False)
     more = {name: value for name, value in _FINAL.items() if name in given}
     if "n_samples" in given:
         more["n_samples"] = 2 * given["n_samples"]
+    if max_kept is not None and "max_kept" in given:
+        more["max_kept"] = max_kept
     return clone(candidate.estimator).set_params(**more)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -65,12 +66,11 @@ class OutputKind:
         found = np.nonzero(~seen)
         return found[0].astype(np.int32), found[1].astype(np.int32)
 
-    def numbers(self, rows: NDArray, cols: NDArray, values: NDArray) -> Any:
-        """Return a table of numbers."""
+    def numbers(self, *parts: tuple[NDArray, NDArray, NDArray]) -> Any:
+        """Return a table of numbers, from parts of it: rows, columns and values of cells."""
         if self.dense:
-            table = np.full(self.shape, np.nan, self.dtype)
-            table[rows, cols] = values
-            return self.X.packed(table)
+            return self.X.packed(self._filled(parts, np.nan, self.dtype))
+        rows, cols, values = (np.concatenate(part) for part in zip(*parts, strict=True))
         values = values.astype(self.dtype, copy=False)
         kind = sparse.coo_matrix if isinstance(self.X.table, sparse.spmatrix) else sparse.coo_array
         wanted = getattr(self.X.table, "format", "csr")
@@ -78,10 +78,24 @@ class OutputKind:
         stored.sort_indices()
         return stored if wanted in ("csr", "dia", "bsr") else stored.asformat(wanted)
 
-    def words(self, rows: NDArray, cols: NDArray, words: NDArray) -> Any:
-        """Return a table of words; for a sparse table one word for each stored cell, row by row."""
+    def codes(self, *parts: tuple[NDArray, NDArray, NDArray]) -> NDArray[np.int8]:
+        """Return one code for each cell, -1 where there is none, from parts of the table.
+
+        For a sparse table one for each stored cell, row by row.
+        """
         if self.dense:
-            table = np.full(self.shape, "", dtype=words.dtype)
-            table[rows, cols] = words
-            return self.X.packed(table)
-        return words[np.lexsort((cols, rows))]
+            return self._filled(parts, -1, np.dtype(np.int8))
+        rows, cols, which = (np.concatenate(part) for part in zip(*parts, strict=True))
+        return which[np.lexsort((cols, rows))]
+
+    def words(self, words: NDArray[np.str_]) -> Any:
+        """Return words, one for each cell, as a table; of a sparse table they stay an array."""
+        return self.X.packed(words) if self.dense else words
+
+    def _filled(
+        self, parts: Iterable[tuple[NDArray, NDArray, NDArray]], empty: float, dtype: np.dtype
+    ) -> NDArray[Any]:
+        table = np.full(self.shape, empty, dtype)
+        for rows, cols, values in parts:
+            table[rows, cols] = values
+        return table

@@ -19,7 +19,14 @@ from declip.inference.statistics import DEFAULT
 from declip.inference.summary import Summary
 from declip.intervals import Intervals, as_intervals
 from declip.reclip import ReclipResult
-from declip.restoration.cells import CellBlock, filled_cells, restored_cells
+from declip.restoration.cells import (
+    CellBlock,
+    Flags,
+    counts_of,
+    filled_cells,
+    restored_cells,
+    tables_of,
+)
 from declip.restoration.conclusions import summary_of
 from declip.restoration.imputation import Imputation
 from declip.restoration.model import RestorationModel
@@ -163,14 +170,15 @@ class Restoration:
         model, kind = self.model.for_rows(intervals), OutputKind.of(container, intervals)
         filled = filled_cells(kind.missing(intervals), model)
         restored = restored_cells(intervals, model).block
-        block = CellBlock.joined(CellBlock.exact(intervals), restored, filled)
+        blocks = [CellBlock.exact(intervals), restored, filled]
+        counts = counts_of(blocks)
         return replace(
             self,
-            **block.tables(kind),
+            **tables_of(blocks, kind),
             intervals=intervals,
             estimator=model.methods[0].estimator,
-            kept_limits=intervals.n_censored > 0 and block.counts["restored"] == 0,
-            counts=block.counts,
+            kept_limits=intervals.n_censored > 0 and counts["restored"] == 0,
+            counts=counts,
             expected_gain=np.nan,
             expected_gain_range=(np.nan, np.nan),
             model=model,
@@ -245,7 +253,7 @@ class Restoration:
         kind = self._output_kind
         at = (cells.cols, cells.rows) if self.transposed else (cells.rows, cells.cols)
         for values in cells.tables(n, random_state):
-            yield kind.numbers(*at, values)
+            yield kind.numbers((*at, values))
 
     def summary(
         self,
@@ -368,3 +376,21 @@ class Restoration:
         n_rows, n_cols = self.intervals.shape
         counts = ", ".join(f"{n} {flag}" for flag, n in self.counts.items())
         return f"Restoration({n_rows} x {n_cols}: {counts}; method {self.chosen['method']!r})"
+
+
+class _FlagTable:
+    """The table of flags, made of their codes when it is first read: words take many bytes each."""
+
+    def __get__(self, owner: Restoration | None, kind: type | None = None) -> Any:
+        if owner is None:
+            raise AttributeError("flags are those of a restoration")
+        held = vars(owner)["_flags"]
+        if isinstance(held, Flags):
+            held = vars(owner)["_flags"] = owner._output_kind.words(held.to_numpy())
+        return held
+
+    def __set__(self, owner: Restoration, flags: Any) -> None:
+        vars(owner)["_flags"] = flags
+
+
+Restoration.flags = _FlagTable()

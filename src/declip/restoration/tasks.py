@@ -54,10 +54,10 @@ class Scaled:
         return replace(self, cells=self.scaling.apply(self.steps.widen(intervals)))
 
     def mixture(
-        self, estimator: Any, rows: NDArray, cols: NDArray, ends: tuple[NDArray, NDArray]
+        self, cols: NDArray, ends: tuple[NDArray, NDArray], centre: NDArray, spread: NDArray
     ) -> CensoredMixture:
-        """Return what a fitted method makes of cells within ends in these units."""
-        return CensoredMixture.of(*ends, self.reach[:, cols], *components(estimator, rows, cols))
+        """Return the distributions of cells within ends, of which a method says components."""
+        return CensoredMixture.of(*ends, self.reach[:, cols], centre, spread)
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,7 +137,8 @@ class Task:
         method = fitted(estimator, self.table.cells)
         lower, upper = self.table.steps.inside(cells.lower, cells.upper, cells.cols)
         ends = scaling.forward(lower, cells.cols), scaling.forward(upper, cells.cols)
-        mixture = self.table.mixture(method, cells.rows, cells.cols, ends)
+        parts = components(method, cells.rows, cells.cols)
+        mixture = self.table.mixture(cells.cols, ends, *parts)
         value = mixture.sign * scaling.forward(self._known(), cells.cols)
         hidden = HiddenCells(self.group, mixture, value, cells.censored)
         return Evidence(hidden, *components(method, self.held.rows, self.held.cols))

@@ -20,7 +20,13 @@ from declip.extras import needs
 from declip.intervals import Intervals, as_intervals
 from declip.restoration.bounds import Bounds
 from declip.restoration.candidates import METHODS
-from declip.restoration.cells import CellBlock, filled_cells, restored_cells
+from declip.restoration.cells import (
+    CellBlock,
+    counts_of,
+    filled_cells,
+    restored_cells,
+    tables_of,
+)
 from declip.restoration.choose import Choice, choose
 from declip.restoration.determined import Determined
 from declip.restoration.gain import expected_gain
@@ -29,12 +35,15 @@ from declip.restoration.model import RestorationModel
 from declip.restoration.output_kind import OutputKind
 from declip.restoration.result import Restoration
 from declip.restoration.rounding import RoundingGrid
+from declip.restoration.sampling import in_whole_table, rows_to_learn_from
 from declip.restoration.settings import Settings
 from declip.restoration.tasks import Scaled
 from declip.scaling import SCALES, scaled_by_rows
 from declip.validation import check_choice, check_rank, check_some_exact, name_some
 
 __all__ = ["limits_of", "restore"]
+
+_DRAWS_OF_MANY_ROWS = 12  # of the posterior, where columns are learnt from some rows
 
 
 def restore(
@@ -186,35 +195,42 @@ def _restored(
 ) -> Restoration:
     """Choose methods, fit them to the whole table, and give every cell its value."""
     work = intervals.T if settings.by_rows else intervals
-    table = Scaled.of(work, settings)
-    why = WhyMissing.of(work, table, settings)
-    choice = choose(work, table, why.settle(settings), tick)
+    rows = rows_to_learn_from(work, settings)
+    part = work if rows is None else work.take_rows(rows)
+    table = Scaled.of(part, settings)
+    why = WhyMissing.of(part, table, settings)
+    choice = choose(part, table, why.settle(settings), tick)
     tick("the final fit", 0.9)
-    model = RestorationModel.of(table, choice, settings, Determined.of(work), why.by_column)
+    kept = None if rows is None else _DRAWS_OF_MANY_ROWS
+    model = RestorationModel.of(table, choice, settings, Determined.of(part), why.by_column, kept)
     test = why.test(table, model.methods[0].estimator, settings)
     if test is not None:
         model = replace(model, half_width=test.half_width(settings.coverage))
+    if rows is not None:
+        model = model.for_rows(work, independent=True)
+        choice.reclip = in_whole_table(choice.reclip, rows)
     censored = restored_cells(work, model)
-    rows, cols = output_kind.missing(intervals)
-    filled = filled_cells((cols, rows) if settings.by_rows else (rows, cols), model)
-    block = CellBlock.joined(CellBlock.exact(work), censored.block, filled)
-    block = block.T if settings.by_rows else block
+    missing = output_kind.missing(intervals)
+    filled = filled_cells(missing[::-1] if settings.by_rows else missing, model)
+    blocks = [CellBlock.exact(work), censored.block, filled]
+    blocks = [block.T for block in blocks] if settings.by_rows else blocks
+    counts = counts_of(blocks)
     gain, gain_range = expected_gain(censored, tested=choice.reclip is not None)
     return Restoration(
-        **block.tables(output_kind),
+        **tables_of(blocks, output_kind),
         intervals=intervals,
         estimator=model.methods[0].estimator,
-        scaling=table.scaling,
+        scaling=model.table.scaling,
         reclip=choice.reclip,
         chosen=_chosen(choice, why.settle(settings)),
         candidates=[candidate.as_dict() for candidate in choice.candidates],
         warnings=[
             *why.lines(model.methods[0].estimator, test),
-            *_warnings(work, choice, model),
+            *_warnings(work, choice, model, rows),
         ],
-        kept_limits=intervals.n_censored > 0 and block.counts["restored"] == 0,
+        kept_limits=intervals.n_censored > 0 and counts["restored"] == 0,
         coverage=settings.coverage,
-        counts=block.counts,
+        counts=counts,
         expected_gain=gain,
         expected_gain_range=gain_range,
         settings=settings.as_arguments(),
@@ -287,7 +303,9 @@ def _chosen(choice: Choice, settings: Settings) -> dict[str, Any]:
     }
 
 
-def _warnings(intervals: Intervals, choice: Choice, model: RestorationModel) -> Iterator[str]:
+def _warnings(
+    intervals: Intervals, choice: Choice, model: RestorationModel, learnt: NDArray | None
+) -> Iterator[str]:
     settings, kept, determined = model.settings, model.kept, model.determined
     if intervals.n_censored == 0:
         proposal = detect_limits(intervals)
@@ -304,6 +322,12 @@ def _warnings(intervals: Intervals, choice: Choice, model: RestorationModel) -> 
             "run may give another answer."
         )
     names = ("column", "row") if settings.by_rows else ("row", "column")
+    if learnt is not None:
+        yield (
+            f"Methods were chosen, and columns learnt, from {len(learnt):,} of the "
+            f"{intervals.shape[0]:,} {names[0]}s, drawn at random; all were restored under what "
+            "these say."
+        )
     if settings.by_rows:
         yield "Rows differ in scale more than columns do: each row has its own units here."
     yield from _rounded(intervals, model.table, names[1])

@@ -326,14 +326,17 @@ class Posterior:
             z[unseen] = _draw_missing(sample, *at, np.random.default_rng(seed))
         return np.clip(self.units.restore(z, cols), lower, upper)
 
-    def new_rows(self, intervals: Intervals, seed: int, threads: int = 1) -> Posterior:
+    def new_rows(
+        self, intervals: Intervals, seed: int, threads: int = 1, *, independent: bool = False
+    ) -> Posterior:
         """Draw the rows of another table under the columns of each sample.
 
-        All rows see the same random numbers: what is drawn for a row does not depend on the others.
+        All rows see the same random numbers, so that what is drawn for a row does not depend on the
+        others; or, ``independent``, each has its own.
         """
         cells = self.units.standardise(intervals)
-        samples = tuple(_rows_under(self.samples, cells, self.model, seed, threads))
-        return replace(self, samples=samples)
+        drawn = _rows_under(self.samples, cells, self.model, (seed, not independent), threads)
+        return replace(self, samples=tuple(drawn))
 
     def _at(
         self, rows: NDArray[np.int32], cols: NDArray[np.int32], threads: int = 1
@@ -389,9 +392,17 @@ def _draw_missing(
 
 
 def _rows_under(
-    samples: Sequence[Sample], cells: Intervals, model: Model, seed: int, threads: int
+    samples: Sequence[Sample],
+    cells: Intervals,
+    model: Model,
+    key: tuple[int, bool],
+    threads: int,
 ) -> Iterator[Sample]:
-    """Yield the samples with rows drawn for other cells, a short chain of them for each."""
+    """Yield the samples with rows drawn for other cells, a short chain of them for each.
+
+    The key is a seed, and whether all rows see the same random numbers.
+    """
+    seed, same_stream = key
     table, n = Table.of(cells, model), cells.shape[0]
     drawn, precision = first_draws(table.cells.by_row, model), np.ones(n)
     rng, sweep = np.random.default_rng(seed), 0
@@ -405,14 +416,17 @@ def _rows_under(
                 here = replace(sample, factors=seen, rows=precision.astype(np.float32))
                 side, drawn = _with_readings(table, drawn, here, rng.random((2, cells.shape[1])))
             rows = row_problem(side, seen, model, sample.row_prior, scales)
-            own, key = np.empty((n, rows.design.shape[1])), (seed, sweep)
-            squares = kernels.draw_rows(rows, own, drawn, key, same_stream=True, threads=threads)
+            own = np.empty((n, rows.design.shape[1]))
+            squares = kernels.draw_rows(
+                rows, own, drawn, (seed, sweep), same_stream=same_stream, threads=threads
+            )
             A[:, : own.shape[1]] = own
             sweep += 1
         factors = replace(factors, A=A.copy()).astype(np.float32)
         yield replace(sample, factors=factors, rows=precision.astype(np.float32))
         if model.noise == "row+column":
-            gamma = special.gammaincinv(0.5 * (POOLED_DF + table.counts[0]), rng.random())
+            u = rng.random() if same_stream else rng.random(n)
+            gamma = special.gammaincinv(0.5 * (POOLED_DF + table.counts[0]), u)
             precision = row_precision(gamma, squares)
 
 
