@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import sys
@@ -29,6 +30,7 @@ def main(arguments: list[str] | None = None) -> int:
         answer(app)
         return 0
     arguments = sys.argv[1:] if arguments is None else arguments
+    _show_all_letters()
     try:
         app.run(arguments)
         return 0
@@ -41,6 +43,13 @@ def main(arguments: list[str] | None = None) -> int:
         return BAD_DATA
     except (ImportError, ValueError, TypeError, MemoryError, OSError) as error:
         return _fail_about(error, arguments)
+
+
+def _show_all_letters() -> None:
+    """Write letters that a terminal does not have by their numbers, rather than end at them."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
 
 
 def _fail_about(error: BaseException, arguments: list[str]) -> int:

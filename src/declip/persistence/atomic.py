@@ -49,9 +49,14 @@ def new_file(
     path = Path(path)
     target = Path(os.path.realpath(path))  # a link stays a link
     _check_free(path, target, overwrite, error)
+    temporary = target
     try:
         with whole_file(target) as temporary:
             yield temporary
+    except FileError as problem:
+        if problem.path != temporary or problem.path == path:
+            raise
+        raise error(path, str(problem).removeprefix(f"{problem.path}: ")) from problem
     except OSError as problem:
         raise error(path, f"cannot be written: {problem.strerror or problem}") from problem
 
