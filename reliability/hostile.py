@@ -6,12 +6,14 @@ the page ``docs/evidence/reliability/hostile.md``.
 
 from reliability import endings, files, forgeries, tables
 from reliability.figures import Page, part
+from reliability.given_back import files_given_back
 
 
 def studies(share=1.0, resume=False):
     """Return the studies by name."""
     return {
         "damaged tables": lambda: files.damaged_tables(part(20_000, share), resume),
+        "files given back": files_given_back,
         "forged models": lambda: forgeries.forged_models(part(2_000, share), resume),
         "random tables": lambda: tables.random_tables(part(10_000, share), resume),
         "Ctrl-C": lambda: endings.ctrl_c(part(100, share)),
