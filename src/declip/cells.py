@@ -35,10 +35,14 @@ class Cells:
     scales: NDArray | None = None
 
     def __post_init__(self) -> None:
-        arrays = (getattr(self, name) for name in self.__dataclass_fields__)
-        for array in (*arrays, *(self.weights or ())):
-            if isinstance(array, np.ndarray):
-                array.flags.writeable = False
+        for array in (*self.arrays, *(self.weights or ())):
+            array.flags.writeable = False
+
+    @property
+    def arrays(self) -> tuple[NDArray, ...]:
+        """Where the cells are and what is known of them, without weights and scales."""
+        exact = self.exact_ptr, self.exact_idx, self.value
+        return *exact, self.censored_ptr, self.censored_idx, self.lower, self.upper
 
     @classmethod
     def from_sorted(

@@ -29,7 +29,15 @@ from declip.clipping import Clipping, Limits, clipping
 from declip.lowrank import LowRank, squared_norm
 from declip.svd import SVD, exceed, maps_of_roots, operator_norm, shrink
 
-__all__ = ["ClippedTraceNorm", "FactorPrior", "FeaturePrior", "Ridge", "RowPull", "TraceNorm"]
+__all__ = [
+    "ClippedTraceNorm",
+    "FactorPrior",
+    "FeaturePrior",
+    "KnownCentre",
+    "Ridge",
+    "RowPull",
+    "TraceNorm",
+]
 
 
 class RowPull(NamedTuple):
@@ -102,6 +110,18 @@ class FeaturePrior:
     def pulled(self, F: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return X W."""
         return self.features @ self.coefficients(F)
+
+
+@dataclass(frozen=True, eq=False)
+class KnownCentre:
+    """Rows that are drawn each to a point that is given: new rows, whose features are known."""
+
+    centre: NDArray
+    strength: None = None
+
+    def pulled(self, F: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the centres."""
+        return self.centre.astype(np.float64)
 
 
 @dataclass(frozen=True)

@@ -57,7 +57,7 @@ def write_block(folder: Path, number: int, cells: Intervals, first: int) -> tupl
         cells.dtype.str,
     )
     layout, _ = block.layout()
-    arrays = [getattr(side, name) for side in sides for name in side.__dataclass_fields__]
+    arrays = [array for side in sides for array in side.arrays]
     with whole_file(path) as temporary:
         with temporary.open("wb") as file:
             for array, (kind, length, begin) in zip(arrays, layout, strict=True):

@@ -31,7 +31,13 @@ from declip.dask.running import (
 )
 from declip.dask.sources import is_frame, is_long, table_of
 from declip.lowrank import LowRank
-from declip.validation import check_cells, check_memory, check_selection, named_columns
+from declip.validation import (
+    check_cells,
+    check_memory,
+    check_selection,
+    named_columns,
+    refuse_side_information,
+)
 
 __all__ = ["FroCMC"]
 
@@ -315,13 +321,15 @@ class FroCMC(estimators.FroCMC):
             raise TypeError(f"fit_transform takes no {', '.join(fit_params)}")
         return self.fit(X, y).transform(X)
 
-    def transform(self, X: Any) -> Any:
+    def transform(self, X: Any, row_features: Any = None, groups: Any = None) -> Any:
         """Restore a table, solving for its rows with the fitted column factors.
 
         Parameters
         ----------
         X : dask array, wide dask data frame, or a table in memory
             ``ceiling`` and ``floor`` of the estimator apply, if they are not those of single rows.
+        row_features, groups : None
+            Not taken here: see `fit`.
 
         Returns
         -------
@@ -329,6 +337,7 @@ class FroCMC(estimators.FroCMC):
             To be computed when it is asked for; of a table in memory an array.
         """
         check_is_fitted(self)
+        _refuse_known(row_features=row_features, groups=groups)
         if is_frame(X):
             if is_long(X, self.cells):
                 raise TypeError("A long table has no rows to restore: use predict(rows, cols).")
@@ -375,7 +384,13 @@ class FroCMC(estimators.FroCMC):
         """Return the fitted matrix of some rows."""
         return self._columns_with(*da.compute(self.row_factors_[rows], self.row_offset_[rows]))
 
-    def predict(self, rows: Any, cols: ArrayLike | None = None) -> NDArray:
+    def predict(
+        self,
+        rows: Any,
+        cols: ArrayLike | None = None,
+        row_features: Any = None,
+        groups: Any = None,
+    ) -> NDArray:
         """Return the low-rank estimate of single cells of the fitted table, or of a new table.
 
         Parameters
@@ -384,8 +399,11 @@ class FroCMC(estimators.FroCMC):
             As in `declip.FroCMC`.
         cols : array-like of int, optional
             Columns of the cells, as many as ``rows``.
+        row_features, groups : None
+            Not taken here: see `fit`.
         """
         check_is_fitted(self)
+        _refuse_known(row_features=row_features, groups=groups)
         if cols is None:
             return self._on_one_machine().predict(rows)
         shape = (self.row_factors_.shape[0], self.n_features_in_)
@@ -414,6 +432,12 @@ class FroCMC(estimators.FroCMC):
         shape = (len(chosen), len(columns))
         check_memory(shape, self.components_.dtype, "reconstruct", "ask for fewer rows or columns.")
         return self._some_rows(chosen).block(cols=columns)
+
+
+def _refuse_known(**given: Any) -> None:
+    names = [name for name, part in given.items() if part is not None]
+    if names:
+        refuse_side_information("A table of Dask", names)
 
 
 def _rows_of(path: str, checksum: int) -> NDArray:

@@ -158,13 +158,17 @@ class CompletionEstimator(CallbackSupportMixin, FittedTable[Matrix], Generic[Sta
         return self._restored(intervals, self._model())
 
     @with_callbacks
-    def _fit(self, X: Any, y: Any, dense_result: bool = False) -> Any:
+    def _fit(self, X: Any, y: Any, dense_result: bool = False, known: Any = None) -> Any:
         """Read, fit and keep the result; a fit that fails leaves the estimator as it was."""
         with self._opened(X, dense_result) as table:
-            treated = self._check_fittable(table)
+            side = self._known(table, known)
+            treated = self._check_fittable(self._counted(table, known))
             cells, settled = self._settled(treated)
             settled |= self._columns(X, table)
-            resume_point = self._resume_point(treated)
+            if side is not None:
+                cells = self._weighed(cells, known, settled)
+                settled |= {"side_": side}
+            resume_point = self._resume_point(treated, side and side.told(cells))
             reporter = SweepReporter(self, X, y, settled)
             # BLAS works on small factors here; its threads would only spin beside ours.
             with threadpool_limits(limits=1, user_api="blas"):
@@ -175,6 +179,8 @@ class CompletionEstimator(CallbackSupportMixin, FittedTable[Matrix], Generic[Sta
                 except KeyboardInterrupt:
                     state = reporter.kept()
                 fitted = settled | self._finished(cells, state) | self._parameters_of_fit()
+                if side is not None:
+                    fitted["side_"] = self._side_found(side, state)
             reporter.end(state, fitted, resume_point)
         self._take_over(fitted)
         return table
@@ -202,7 +208,22 @@ class CompletionEstimator(CallbackSupportMixin, FittedTable[Matrix], Generic[Sta
         """Return the state after a sweep as it will not change any more."""
         return state
 
-    def _resume_point(self, intervals: Intervals) -> ResumePoint:
+    def _known(self, table: Any, known: Any) -> Any:
+        """Return what is known besides the table, checked; see `SideInformationEstimator`."""
+
+    def _side_found(self, side: Any, state: Any) -> Any:
+        """Return it with what the fit made of it."""
+        return side
+
+    def _counted(self, table: Any, known: Any) -> Any:
+        """Return the cells that have a weight."""
+        return table
+
+    def _weighed(self, cells: Any, known: Any, settled: dict[str, Any]) -> Any:
+        """Return the cells as the solver gets them with their weights."""
+        raise NotImplementedError
+
+    def _resume_point(self, intervals: Intervals, told: Any = None) -> ResumePoint:
         """Return where the state of this fit is kept, with one that was left there."""
         if self.checkpoint is None:
             return NO_RESUME_POINT
@@ -211,6 +232,8 @@ class CompletionEstimator(CallbackSupportMixin, FittedTable[Matrix], Generic[Sta
             requested = self._on_request
             begun |= {n: v for n, v in vars(self).items() if n.endswith("_") and n not in requested}
         begun |= {"estimator": type(self).__name__, "table": [intervals.shape, intervals.by_row]}
+        if told is not None:
+            begun |= {"known": told}
         return persistence.Checkpoint(self.checkpoint, begun)
 
     def _check_finite(self, *found: Any) -> None:

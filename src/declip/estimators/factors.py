@@ -17,7 +17,7 @@ from declip.estimators.base import CompletionEstimator
 from declip.estimators.uncertainty import CellUncertainty
 from declip.intervals import Intervals
 from declip.losses import Loss
-from declip.lowrank import LowRank
+from declip.lowrank import GroupOffsets, LowRank
 from declip.objective import certificate
 from declip.penalties import Ridge
 from declip.scaling import SCALES, Scaling
@@ -109,6 +109,9 @@ class LowRankEstimator(CompletionEstimator[Solution, LowRank]):
         # the cells by rows are kept, those by columns are not
         return fitted | {"_fit_cells": replace(table), "_held": held}
 
+    def _side_found(self, side: Any, state: Solution) -> Any:
+        return side.fitted(state.model.A, state.model.groups)
+
     def _cells_of_fit(self) -> Intervals:
         """Return the cells of the fit, in its units."""
         cells = vars(self).get("_fit_cells")
@@ -121,7 +124,8 @@ class LowRankEstimator(CompletionEstimator[Solution, LowRank]):
         check_is_fitted(self)
         P, components, model = vars(self).get("_held", (None, None, None))
         if P is not self.row_factors_ or components is not self.components_:
-            model = self._columns_with(self.row_factors_, self.row_offset_)
+            groups = None if self.side_ is None else self.side_.offsets
+            model = self._columns_with(self.row_factors_, self.row_offset_, groups)
             self._held = self.row_factors_, self.components_, model
         return model
 
@@ -161,16 +165,17 @@ class LowRankEstimator(CompletionEstimator[Solution, LowRank]):
     def _low_rank(self) -> LowRank:
         return self._model()
 
-    def _columns_with(self, P: NDArray, b: NDArray) -> LowRank:
+    def _columns_with(self, P: NDArray, b: NDArray, groups: GroupOffsets | None = None) -> LowRank:
         """Return the matrix of rows with these factors and offsets, in the units of the fit."""
         Q = self.components_.T
         if not self.has_offsets_:
-            return LowRank(P, Q, self.mean_)
+            return LowRank(P, Q, self.mean_, groups=groups)
         A, B = np.column_stack([P, b]), np.column_stack([Q, self.column_offset_])
-        return LowRank(A, B, self.mean_, True)
+        return LowRank(A, B, self.mean_, True, groups)
 
     def _of_rows(self, intervals: Intervals, independent: bool) -> dict[str, Any]:
         side, solved = intervals.by_row, self._solved_rows(intervals)
+        others = {} if self.side_ is None else {"side_": replace(self.side_, offsets=solved.groups)}
         known = self.uncertainty_ if hasattr(self, "uncertainty_") else None
         if known is not None:
             known = replace(known, exact_ptr=side.exact_ptr, exact_idx=side.exact_idx)
@@ -179,6 +184,7 @@ class LowRankEstimator(CompletionEstimator[Solution, LowRank]):
             "row_offset_": solved.row_offset,
             "uncertainty_": known,
             "_fit_cells": None,
+            **others,
         }
 
     def _solve_new_rows(self, intervals: Intervals) -> LowRank:
@@ -188,13 +194,14 @@ class LowRankEstimator(CompletionEstimator[Solution, LowRank]):
         """Return the matrix of other rows under the fitted columns, in the units of the fit."""
         n, k, dtype = intervals.shape[0], len(self.components_), self.components_.dtype
         model = self._columns_with(np.zeros((n, k), dtype), np.zeros(n, dtype))
-        treated = self._standardised(intervals.treat(self.clipped))
-        side = treated.astype(model.A.dtype).by_row
+        treated = self._standardised(intervals.treat(self.clipped)).astype(model.A.dtype)
+        penalty, groups = self._row_penalty(self.components_), None
+        if self.side_ is not None:
+            penalty, treated, groups = self.side_.solved_for(self._rows_known(n), penalty, treated)
         threads = effective_n_jobs(self.n_jobs)
-        penalty = self._row_penalty(self.components_)
-        solved = solve_rows(side, model, penalty, self._loss(), threads)
+        solved = solve_rows(treated.by_row, model, penalty, self._loss(), threads)
         self._check_finite(solved.A)
-        return solved
+        return replace(solved, groups=groups)
 
     def _expected(
         self,
@@ -219,6 +226,8 @@ class LowRankEstimator(CompletionEstimator[Solution, LowRank]):
 
     def _certified_gap(self) -> float:
         """Return the duality gap of the fit, in units of the objective."""
+        if self.side_ is not None:  # the certificate is that of a fit to cells alone
+            return float("nan")
         cells, loss = self._cells_of_fit(), self._loss()
         proof = certificate(
             cells,

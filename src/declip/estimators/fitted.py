@@ -58,6 +58,11 @@ class FittedTable(OneToOneFeatureMixin, TransformerMixin, BaseEstimator, Generic
 
     row_labels_: NDArray | None = None
     column_labels_: NDArray | None = None
+    side_: Any = None  # what was known besides the cells
+
+    def _rows_known(self, n: int) -> Any:
+        """Return what is known of the n rows that are solved for."""
+        raise NotImplementedError
 
     def _model(self) -> Matrix:
         """Return the fitted matrix."""
@@ -174,12 +179,16 @@ class FittedTable(OneToOneFeatureMixin, TransformerMixin, BaseEstimator, Generic
             Dense; refused before allocation if it cannot fit in memory.
         """
         fitted = self._as_fitted()
-        intervals = fitted._read_new(X)
+        return fitted._restored_rows(fitted._read_new(X))
+
+    def _restored_rows(self, intervals: Intervals, told: bool = False) -> NDArray:
+        """Return other rows restored; rows without a cell are warned of unless more is known."""
         _check_dense(intervals, "transform", _FEWER_ROWS)
         side = intervals.by_row
         observed = np.diff(side.exact_ptr) + np.diff(side.censored_ptr)
-        warn_without_cells("row", observed, intervals.row_labels)
-        return fitted._restored(intervals, fitted._solve_new_rows(intervals))
+        if not told:
+            warn_without_cells("row", observed, intervals.row_labels)
+        return self._restored(intervals, self._solve_new_rows(intervals))
 
     def fold_in(self, X: Any, independent: bool = False) -> Self:
         """Return an estimator that stands for other rows, with the fitted columns as they are.
@@ -197,10 +206,13 @@ class FittedTable(OneToOneFeatureMixin, TransformerMixin, BaseEstimator, Generic
             which others there are.
         """
         fitted = self._as_fitted()
-        intervals = fitted._read_new(X)
-        attributes = fitted._of_rows(intervals, independent)
-        fitted.__dict__.update(attributes, row_labels_=intervals.row_labels)
-        return fitted
+        return fitted._stands_for(fitted._read_new(X), independent)
+
+    def _stands_for(self, intervals: Intervals, independent: bool) -> Self:
+        """Return itself with other rows in place of those of the fit."""
+        attributes = self._of_rows(intervals, independent)
+        self.__dict__.update(attributes, row_labels_=intervals.row_labels)
+        return self
 
     def _of_rows(self, intervals: Intervals, independent: bool) -> dict[str, Any]:
         """Return the fitted attributes that are others for other rows."""
@@ -243,9 +255,12 @@ class FittedTable(OneToOneFeatureMixin, TransformerMixin, BaseEstimator, Generic
                 "with predict(rows, cols), or use transform."
             )
         fitted = self._as_fitted()
-        intervals = fitted._read_new(rows)
+        return fitted._predicted_rows(fitted._read_new(rows))
+
+    def _predicted_rows(self, intervals: Intervals) -> NDArray:
+        """Return every cell of other rows."""
         _check_dense(intervals, "predict", _SINGLE_CELLS)
-        return fitted._solve_new_rows(intervals).block()
+        return self._solve_new_rows(intervals).block()
 
     def expected(
         self, rows: ArrayLike, cols: ArrayLike, lower: ArrayLike, upper: ArrayLike

@@ -20,6 +20,7 @@ from declip.estimators.base import SHARED_CONSTRAINTS
 from declip.estimators.factors import SCALING_CONSTRAINTS
 from declip.estimators.growing import GrowingEstimator
 from declip.estimators.order import ORDER_CONSTRAINTS, course_of
+from declip.estimators.side import Side, SideInformationEstimator
 from declip.intervals import Intervals
 from declip.losses import CLIPPED_MODES, Loss
 from declip.lowrank import LowRank
@@ -50,7 +51,7 @@ _TOL, _TOL_OF_RATINGS = 1e-6, 3e-4  # of "auto"
 _FACTORS_OF_TABLES = 30  # the penalty puts out those that are not needed
 
 
-class FroCMC(GrowingEstimator):
+class FroCMC(SideInformationEstimator[Solution, LowRank], GrowingEstimator):
     r"""Restore clipped and missing cells by a factor model, P Q^T, with a ridge penalty.
 
     Minimises
@@ -369,7 +370,8 @@ class FroCMC(GrowingEstimator):
         threads = effective_n_jobs(self.n_jobs)
         penalty = self._ordered(self._penalty(settled["alpha_"]), settled["course_"], table.shape)
         problem = TableProblem(table, start, penalty, threads, half=self.half_precision)
-        return minimise(problem, loss, stopping)
+        side: Side | None = settled.get("side_")
+        return minimise(problem if side is None else side.problem(problem), loss, stopping)
 
     def _tol(self, table: Any) -> float:
         """Return what counts as settled."""

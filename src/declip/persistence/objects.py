@@ -17,10 +17,11 @@ __all__ = ["KINDS", "fields_of", "is_record", "record"]
 _ROOMS = {
     "declip.cells": ("Cells",),
     "declip.estimators": ("BayesCMC", "DTrCMC", "ExactCMC", "FroCMC", "TrCMC"),
+    "declip.estimators.side": ("Side",),
     "declip.estimators.uncertainty": ("CellUncertainty",),
     "declip.intervals": ("Intervals",),
     "declip.losses": ("Hinge", "Tobit"),
-    "declip.lowrank": ("LowRank",),
+    "declip.lowrank": ("GroupOffsets", "LowRank"),
     "declip.objective": ("Certificate",),
     "declip.ordering": ("Course",),
     "declip.reclip.lowering": ("Reclipped",),
@@ -38,6 +39,7 @@ _ROOMS = {
     "declip.scaling": ("Scaling",),
     "declip.solvers.als": ("State", "TablePoint"),
     "declip.solvers.exact": ("Bracket",),
+    "declip.solvers.groups": ("GroupedPoint",),
     "declip.solvers.gibbs.chain": ("Chain", "Model"),
     "declip.solvers.gibbs.covariance": ("NormalDraws",),
     "declip.solvers.gibbs.detection": (
@@ -52,6 +54,12 @@ _ROOMS = {
     "declip.solvers.gibbs.sampler": ("Kept", "Monitor", "Run"),
     "declip.solvers.gibbs.units": ("Units",),
     "declip.svd": ("SVD",),
+    "declip.validation.features": (
+        "FeatureEncoder",
+        "GroupLabels",
+        "LevelFeature",
+        "NumberFeature",
+    ),
 }
 _HOMES = {name: room for room, names in _ROOMS.items() for name in names}
 _NAMES_OF_0_1 = {"open_ptr": "censored_ptr", "open_idx": "censored_idx"}

@@ -11,7 +11,7 @@ from scipy.sparse.linalg import LinearOperator
 
 from declip.clipping import Limits
 from declip.intervals import Intervals, face_value
-from declip.losses import Loss
+from declip.losses import Loss, Tobit
 from declip.lowrank import LowRank
 from declip.objective import total_loss
 from declip.solvers.als import TableResiduals
@@ -159,9 +159,14 @@ def start_scale(intervals: Intervals) -> float:
 
 def start_loss(intervals: Intervals, clipped: str, scale: float = 0.0) -> Loss:
     """Return the loss that a fit begins with, at a noise scale that is known, or `start_scale`."""
-    return Loss.to_fit(
+    loss = Loss.to_fit(
         clipped, intervals.n_censored, lambda: float(scale) or start_scale(intervals)
     )
+    side = intervals.by_row
+    if side.weights is None or side.scales is None or not loss.has_scale:
+        return loss
+    # a weight is r^2 / s^2 for a known noise scale s: r is that of a cell of weight 1
+    return Tobit(float(side.scales[0] * np.sqrt(side.weights[1][0])), known=True)
 
 
 def loss_at_zero(intervals: Intervals, loss: Loss) -> Loss:

@@ -20,6 +20,13 @@ from declip.validation.coverage import (
     warn_nothing_clipped,
     warn_without_cells,
 )
+from declip.validation.features import (
+    FeatureEncoder,
+    GroupLabels,
+    LevelFeature,
+    NumberFeature,
+    read_features,
+)
 from declip.validation.growth import places_at_end, places_by_label, refuse_known_cells
 from declip.validation.limits import (
     Limit,
@@ -46,14 +53,20 @@ from declip.validation.sizes import (
     rank_to_fit,
 )
 from declip.validation.tables import backend_of, check_bounds, table_to_triplets
+from declip.validation.weights import cell_numbers, refuse_side_information
 
 __all__ = [
     "MISSING_WORDS",
     "Bounds",
+    "FeatureEncoder",
+    "GroupLabels",
+    "LevelFeature",
     "Limit",
+    "NumberFeature",
     "Triplets",
     "apply_limits",
     "backend_of",
+    "cell_numbers",
     "check_bounds",
     "check_cells",
     "check_choice",
@@ -84,10 +97,12 @@ __all__ = [
     "places_by_label",
     "places_of",
     "rank_to_fit",
+    "read_features",
     "read_long",
     "refuse_known_cells",
     "refuse_long",
     "refuse_repeated",
+    "refuse_side_information",
     "resolve_limit",
     "table_to_triplets",
     "warn_about_coverage",

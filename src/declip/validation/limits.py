@@ -63,6 +63,13 @@ def resolve_limit(limit: Any, cells: Triplets, side: Side) -> Limit:
     -------
     Limit
     """
+    resolved = numbers_of_cells(limit, cells, side)
+    _check_limit(resolved, cells)
+    return resolved
+
+
+def numbers_of_cells(limit: Any, cells: Triplets, side: Any) -> Limit:
+    """Return numbers in any of these shapes; where none is given there is no limit, or NaN."""
     kind: Kind
     if isinstance(limit, Limit):
         kind, values = limit.kind, limit.values
@@ -81,9 +88,7 @@ def resolve_limit(limit: Any, cells: Triplets, side: Side) -> Limit:
     else:
         kind, values = _from_shape(_as_numbers(limit, cells, side), cells, side)
     with np.errstate(over="ignore"):
-        resolved = Limit(side, kind, values.astype(cells.values.dtype, copy=False))
-    _check_limit(resolved, cells)
-    return resolved
+        return Limit(side, kind, values.astype(cells.values.dtype, copy=False))
 
 
 def check_no_limits(what: str, ceiling: Any = None, floor: Any = None, tol: float = 0.0) -> None:
@@ -342,7 +347,7 @@ def _wrong_shape(shape: tuple[int, ...], cells: Triplets, side: Side) -> str:
 def _from_sparse(limit: Any, cells: Triplets, side: Side) -> NDArray[Any]:
     if limit.shape != cells.shape:
         raise ValueError(_wrong_shape(limit.shape, cells, side))
-    values = np.full(cells.values.size, NO_LIMIT[side])
+    values = np.full(cells.values.size, NO_LIMIT.get(side, np.nan))
     given = stored_cells(limit)
     if given.values.size:
         given_keys, keys = _keys(given), _keys(cells)
@@ -361,7 +366,7 @@ def _from_mapping(limit: Mapping[Any, Any], cells: Triplets, side: Side) -> NDAr
     given = _as_numbers(list(limit.values()), cells, side) if limit else np.empty(0)
     if given.ndim != 1:
         raise ValueError(f"{side} must give one number for each column that it names.")
-    values = np.full(cells.shape[1], NO_LIMIT[side])
+    values = np.full(cells.shape[1], NO_LIMIT.get(side, np.nan))
     values[columns] = given
     return values
 
