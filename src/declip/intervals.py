@@ -265,6 +265,8 @@ class Intervals:
         self, rows: NDArray[np.int32], cols: NDArray[np.int32]
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return the bounds of cells; infinite where nothing was observed."""
+        if len(self) == 0:
+            return np.full(len(rows), -np.inf), np.full(len(rows), np.inf)
         at_rows, at_cols, lower, upper = self.triplets()
         keys = at_rows.astype(np.int64) * self.shape[1] + at_cols
         order = np.argsort(keys)

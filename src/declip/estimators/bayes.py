@@ -16,11 +16,13 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from declip.estimators.base import SHARED_CONSTRAINTS
 from declip.estimators.order import ORDER_CONSTRAINTS, course_of
 from declip.estimators.posterior import LARGEST_SEED, PosteriorEstimator
+from declip.estimators.side import Side, precisely_weighed
 from declip.intervals import Intervals
 from declip.scaling import mostly_missing
 from declip.solvers.gibbs import (
     JUDGED,
     R_HAT_LIMIT,
+    KnownSides,
     Model,
     Posterior,
     Run,
@@ -33,6 +35,7 @@ from declip.validation import (
     check_memory,
     check_missing,
     check_missing_model,
+    check_side_model,
     rank_to_fit,
     warn_user,
 )
@@ -252,17 +255,27 @@ class BayesCMC(PosteriorEstimator):
     def _solve(self, table: Any, settled: dict[str, Any], **watched: Any) -> Run:
         seed = check_random_state(self.random_state).randint(LARGEST_SEED)
         threads = effective_n_jobs(self.n_jobs)
-        model = self._with_missing(self._chosen(table), table, seed, threads)
+        side: Side | None = settled.get("side_")
+        errors = side is not None and side.weighted == "errors"
+        model = self._with_missing(self._chosen(table, errors), table, seed, threads)
         n_kept = min(self.max_kept, self.chains * self.n_samples)
         samples = n_kept, sum(table.shape), model.rank + 1
         check_memory(samples, np.float32, "BayesCMC", "lower max_kept or n_components.")
         schedule = Schedule(self.n_samples, self.burn_in, self.chains, self.max_kept, seed)
         last = self._last_run(table, model)
-        return sample_posterior(table, model, schedule, last=last, threads=threads, **watched)
+        return sample_posterior(
+            table, model, schedule, last=last, threads=threads, known=_sides(settled), **watched
+        )
 
-    def _chosen(self, intervals: Intervals) -> Model:
+    def _weighed(self, cells: Any, known: Any, settled: dict[str, Any]) -> Any:
+        check_side_model(known.names, self.df, self.missing)
+        return precisely_weighed(cells, known)
+
+    def _chosen(self, intervals: Intervals, errors: bool = False) -> Model:
         """Return the model, with "auto" settled."""
         shape, noise = intervals.shape, self.noise
+        if errors:
+            noise = "known"
         if noise == "auto":
             ratings = self.missing == "random" and mostly_missing(intervals)
             shared = ratings or self.order == "columns"
@@ -363,6 +376,13 @@ class BayesCMC(PosteriorEstimator):
 
     def _check_shape(self, shape: tuple[int, int]) -> None:
         rank_to_fit(self.n_components, shape)
+
+
+def _sides(settled: dict[str, Any]) -> KnownSides | None:
+    side: Side | None = settled.get("side_")
+    if side is None:
+        return None
+    return KnownSides(side.row_features, side.col_features, side.index, side.n_groups)
 
 
 def _curve_of(posterior: Posterior) -> dict[str, Any] | None:

@@ -10,10 +10,10 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from declip.estimators.base import CompletionEstimator
+from declip.estimators.side import SideInformationEstimator
 from declip.intervals import Intervals
 from declip.lowrank import LowRank
-from declip.solvers.gibbs import Posterior, Run, credible_interval
+from declip.solvers.gibbs import KnownSides, Posterior, Run, credible_interval
 from declip.validation import check_memory
 
 __all__ = ["LARGEST_SEED", "PosteriorEstimator"]
@@ -21,13 +21,20 @@ __all__ = ["LARGEST_SEED", "PosteriorEstimator"]
 LARGEST_SEED = 2**31 - 1
 
 
-class PosteriorEstimator(CompletionEstimator[Run, Posterior]):
+class PosteriorEstimator(SideInformationEstimator[Run, Posterior]):
     """Answers questions about cells from samples of a posterior.
 
     The subclass fits: it leaves ``posterior_``, ``run_`` and ``intervals_``.
     """
 
-    def predict(self, rows: Any, cols: ArrayLike | None = None, return_std: bool = False) -> Any:
+    def predict(
+        self,
+        rows: Any,
+        cols: ArrayLike | None = None,
+        row_features: Any = None,
+        groups: Any = None,
+        return_std: bool = False,
+    ) -> Any:
         """Return the posterior mean of the low-rank matrix, for single cells or a new table.
 
         What is known of the very cell (its value, its limit) counts only through the factors; for
@@ -40,6 +47,8 @@ class PosteriorEstimator(CompletionEstimator[Run, Posterior]):
             in `transform`.
         cols : array-like of int, optional
             Columns of the cells, as many as ``rows``.
+        row_features, groups : see `transform`
+            Of the rows of a new table.
         return_std : bool, default=False
             Whether to return also the standard deviation of the cells' values, as `predictive`.
 
@@ -49,7 +58,7 @@ class PosteriorEstimator(CompletionEstimator[Run, Posterior]):
             Means, and standard deviations if asked for.
         """
         if not return_std:
-            return super().predict(rows, cols)
+            return super().predict(rows, cols, row_features, groups)
         if cols is None:
             raise ValueError(
                 "return_std is for single cells of the fitted table: predict(rows, cols, "
@@ -207,8 +216,11 @@ class PosteriorEstimator(CompletionEstimator[Run, Posterior]):
         posterior, seed = self._model(), self.run_.chains[0].seed
         samples = len(posterior.samples), intervals.shape[0], posterior.model.rank + 1
         check_memory(samples, np.float32, "BayesCMC", "transform fewer rows at a time.")
-        threads = effective_n_jobs(self.n_jobs)
-        return posterior.new_rows(intervals, seed, threads, independent=independent)
+        threads, known = effective_n_jobs(self.n_jobs), None
+        if self.side_ is not None:
+            rows = self._rows_known(intervals.shape[0])
+            known = KnownSides(rows.features, None, rows.groups, self.side_.n_groups)
+        return posterior.new_rows(intervals, seed, threads, independent=independent, known=known)
 
     def _restored(self, intervals: Intervals, matrix: Posterior) -> NDArray:
         restored = super()._restored(intervals, matrix)

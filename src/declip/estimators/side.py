@@ -222,6 +222,13 @@ def weighed(cells: Intervals, known: Known, unit: NDArray | None = None) -> Inte
     return _with(cells, np.mean(sd**-2.0) ** -1 / sd**2, sd)
 
 
+def precisely_weighed(cells: Intervals, known: Known) -> Intervals:
+    """Return cells with weights as they are given; for errors s with the precisions 1 / s^2."""
+    if known.errors is None:
+        return weighed(cells, known)
+    return _with(cells, cell_numbers(known.errors, cells, "errors") ** -2.0, None)
+
+
 def _with(cells: Intervals, weight: NDArray, scale: NDArray | None) -> Intervals:
     n, dtype = cells.n_exact, cells.dtype
     weight = weight.astype(dtype)

@@ -52,6 +52,7 @@ _ROOMS = {
     "declip.solvers.gibbs.priors": ("Gaussian", "NoiseScales"),
     "declip.solvers.gibbs.posterior": ("Posterior", "Sample"),
     "declip.solvers.gibbs.sampler": ("Kept", "Monitor", "Run"),
+    "declip.solvers.gibbs.side": ("GroupDraws", "Regression"),
     "declip.solvers.gibbs.units": ("Units",),
     "declip.svd": ("SVD",),
     "declip.validation.features": (

@@ -87,6 +87,10 @@ class GroupedCells:
         made.__dict__["by_col"] = by_col
         return made
 
+    def censored(self, offsets: NDArray) -> NDArray:
+        """Return the offsets of the censored cells, by row."""
+        return np.ascontiguousarray(offsets).ravel()[self.keys[0].censored]
+
     def sums(self, exact: NDArray, censored: NDArray) -> NDArray[np.float64]:
         """Return sums over the cells of each group and column, of numbers by row."""
         keys, size = self.keys[0], self.shape[0] * self.shape[1]

@@ -53,7 +53,7 @@ from declip.validation.sizes import (
     rank_to_fit,
 )
 from declip.validation.tables import backend_of, check_bounds, table_to_triplets
-from declip.validation.weights import cell_numbers, refuse_side_information
+from declip.validation.weights import cell_numbers, check_side_model, refuse_side_information
 
 __all__ = [
     "MISSING_WORDS",
@@ -82,6 +82,7 @@ __all__ = [
     "check_same_columns",
     "check_same_shape",
     "check_selection",
+    "check_side_model",
     "check_some_exact",
     "check_splitting",
     "check_steps",

@@ -11,7 +11,7 @@ from declip.containers import opened
 from declip.validation.cells import Triplets, where
 from declip.validation.limits import Limit, numbers_of_cells
 
-__all__ = ["cell_numbers", "refuse_side_information"]
+__all__ = ["cell_numbers", "check_side_model", "refuse_side_information"]
 
 
 def cell_numbers(given: Any, cells: Any, what: str) -> NDArray[np.float64]:
@@ -39,6 +39,16 @@ def cell_numbers(given: Any, cells: Any, what: str) -> NDArray[np.float64]:
         ask = "a standard deviation above 0" if what == "errors" else "a number of 0 or more"
         raise ValueError(f"{what} must be {ask} at every cell: {where(at, [k])} has {numbers[k]}.")
     return numbers
+
+
+def check_side_model(names: list[str], df: float | None, missing: Any) -> None:
+    """Refuse what weights, errors and groups do not go with in `BayesCMC`."""
+    if df and {"weights", "errors"} & {*names}:
+        raise ValueError("weights and errors go with df=None: Student t noise draws weights anew.")
+    if missing != "random" and names:
+        raise ValueError(
+            f'missing={missing!r} goes without {" and ".join(names)}: use missing="random".'
+        )
 
 
 def refuse_side_information(what: str, names: list[str]) -> NoReturn:

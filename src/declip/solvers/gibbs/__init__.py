@@ -6,10 +6,12 @@ from declip.solvers.gibbs.credible import credible_interval
 from declip.solvers.gibbs.pattern import PatternEvidence, weigh_patterns
 from declip.solvers.gibbs.posterior import Posterior
 from declip.solvers.gibbs.sampler import JUDGED, R_HAT_LIMIT, Run, Schedule, sample_posterior
+from declip.solvers.gibbs.side import KnownSides
 
 __all__ = [
     "JUDGED",
     "R_HAT_LIMIT",
+    "KnownSides",
     "Model",
     "PatternEvidence",
     "Posterior",

@@ -14,7 +14,7 @@ from declip.cells import Cells
 from declip.intervals import Intervals
 from declip.kernels import CellDraws, DrawProblem
 from declip.losses import Tobit
-from declip.lowrank import LowRank
+from declip.lowrank import GroupOffsets, LowRank
 from declip.ordering import Course
 from declip.solvers.gibbs.detection import (
     Detection,
@@ -31,8 +31,12 @@ from declip.solvers.gibbs.priors import (
     draw_relevance,
     standard_normal,
 )
+from declip.solvers.gibbs.side import GroupDraws, KnownSides, Regression
+from declip.solvers.groups import GroupedCells
 
 __all__ = ["Chain", "Model", "Table", "first_draws", "row_problem"]
+
+_NOTHING = KnownSides()
 
 
 @dataclass(frozen=True)
@@ -43,8 +47,8 @@ class Model:
     ----------
     rank : int
         Number of factors.
-    noise : {"column", "row+column", "global"}
-        Which cells share a noise scale.
+    noise : {"column", "row+column", "global", "known"}
+        Which cells share a noise scale; "known" if that of each cell is given.
     df : float
         Degrees of freedom of Student t noise; 0 for Gaussian noise.
     missing : tuple of int
@@ -63,7 +67,7 @@ class Model:
     @property
     def row_offsets(self) -> bool:
         """Whether rows have offsets: where all cells share one unit."""
-        return self.noise != "column"
+        return self.noise not in ("column", "known")
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,15 +76,22 @@ class Table:
 
     cells: Intervals
     missing: MissingCells | None = None
+    known: KnownSides = _NOTHING
 
     @classmethod
-    def of(cls, cells: Intervals, model: Model, level: NDArray[np.float64] | float = 0.0) -> Table:
+    def of(
+        cls,
+        cells: Intervals,
+        model: Model,
+        level: NDArray[np.float64] | float = 0.0,
+        known: KnownSides | None = None,
+    ) -> Table:
         """Return the table that a model is fitted to: missing cells too, if they tell of values.
 
         Cells without bounds are left out; they are not missing for their values.
         """
         if not any(model.missing):
-            return cls(cells.bounded())
+            return cls(cells.bounded(), known=known or _NOTHING)
         sign = np.array(model.missing, np.float64)
         return cls(*MissingCells.add_to(cells, sign, np.broadcast_to(level, sign.shape)))
 
@@ -101,6 +112,25 @@ class Table:
         )
         made = replace(self, cells=cells)
         made.__dict__.update(exact_order=self.exact_order, censored_order=order, counts=counts)
+        return made
+
+    @cached_property
+    def grouped(self) -> GroupedCells | None:
+        """The cells with the groups of their rows, if these are known."""
+        index = self.known.groups
+        return None if index is None else GroupedCells(self.cells, index, self.known.n_groups)
+
+    def without(self, offsets: NDArray[np.float64]) -> Table:
+        """Return the table without the offsets of groups."""
+        if self.grouped is None:
+            return self
+        made = replace(self, cells=self.grouped.without(offsets))
+        made.__dict__.update(
+            exact_order=self.exact_order,
+            censored_order=self.censored_order,
+            counts=self.counts,
+            grouped=self.grouped,
+        )
         return made
 
     @cached_property
@@ -165,6 +195,10 @@ class Chain:
         Mean over the cells of minus the log density of the noise, up to a constant.
     detection : Detection or None
         Why cells are missing, if that is sampled too.
+    row_regression, col_regression : Regression or None
+        Of factors on features, if these are known.
+    groups : GroupDraws or None
+        Offsets of groups of rows, if these are known.
     """
 
     model: Model
@@ -178,6 +212,9 @@ class Chain:
     n_sweeps: int = 0
     misfit: float = np.inf
     detection: Detection | None = None
+    row_regression: Regression | None = None
+    col_regression: Regression | None = None
+    groups: GroupDraws | None = None
 
     @classmethod
     def start(cls, table: Table, model: Model, seed: np.random.SeedSequence) -> Chain:
@@ -188,11 +225,15 @@ class Chain:
         A[:, :k] = rng.standard_normal((n, k))
         B[:, :k] = rng.standard_normal((m, k)) / np.sqrt(k)
         z, weights = first_draws(cells.by_row, model)
+        known, width = table.known, k + model.row_offsets
         return cls(
             model=model,
             factors=LowRank(A, B, bias=True),
             scales=NoiseScales.start(model.noise, cells.shape),
-            row_prior=standard_normal(k + model.row_offsets),
+            row_prior=standard_normal(width),
+            row_regression=Regression.start(known.row_features, width),
+            col_regression=Regression.start(known.col_features, k + 1),
+            groups=None if table.grouped is None else GroupDraws(np.zeros(table.grouped.shape)),
             z=z,
             weights=weights,
             rng=rng,
@@ -210,7 +251,10 @@ class Chain:
         """Draw columns, then rows; the censored cells with both."""
         if self.detection is not None:
             table = table.seen_through(self.detection.curve, self.detection.draws)
-        cells = table.to_columns(self._weighted(table, CellDraws(self.z, self.weights)))
+        whole, draws = table, CellDraws(self.z, self.weights)
+        if self.groups is not None:
+            table, draws = self._without_groups(table, draws)
+        cells = table.to_columns(self._weighted(table, draws))
         squares = self._draw_cols(table, cells, threads)
         cells = table.to_rows(cells)
         squares = self._of_values(table, cells, squares)
@@ -218,10 +262,45 @@ class Chain:
         cells = self._weighted(table, cells)
         self._draw_rows(table, cells, threads)
         self.z, self.weights = cells
+        if self.groups is not None:
+            self._draw_groups(whole, threads)
         if self.detection is not None and table.missing is not None:
             predicted = self._predicted(table.missing, threads)
             self.detection = self.detection.sweep(table.missing, predicted, self.n_sweeps, self.rng)
         self.n_sweeps += 1
+
+    def _without_groups(self, table: Table, draws: CellDraws) -> tuple[Table, CellDraws]:
+        """Return table and draws without the offsets of groups."""
+        self.factors = replace(self.factors, groups=None)
+        if self.groups is None or table.grouped is None:
+            return table, draws
+        offsets = self.groups.offsets
+        return table.without(offsets), draws._replace(z=draws.z - table.grouped.censored(offsets))
+
+    def _draw_groups(self, table: Table, threads: int) -> None:
+        """Draw the offsets of groups, given the table with them; the draws get them back."""
+        grouped, groups, side = table.grouped, self.groups, table.cells.by_row
+        if grouped is None or groups is None:
+            return
+        self.z = np.clip(self.z + grouped.censored(groups.offsets), side.lower, side.upper)
+        places = (side.exact_rows(), side.exact_idx), (side.censored_rows(), side.censored_idx)
+        weights = self.weights or (np.ones(len(side.value)), np.ones(len(self.z)))
+        values = side.value, self.z
+        (exact, censored), (w, v), x = places, weights, self.factors
+        residuals = (
+            values[0] - x.predict(*exact, threads),
+            values[1] - x.predict(*censored, threads),
+        )
+        at = self.scales.precision
+        precisions = w * at(*exact), v * at(*censored)
+        groups = groups.draw(grouped, residuals, precisions, self.rng)
+        shared = self.col_regression is not None or self.model.row_offsets
+        if not shared and np.all(grouped.index >= 0):
+            B = self.factors.B.copy()
+            groups, B[:, -1] = groups.levelled(B[:, -1], self.rng)
+            self.factors = replace(self.factors, B=B)
+        self.groups = groups
+        self.factors = replace(self.factors, groups=GroupOffsets(grouped.index, groups.offsets))
 
     def _predicted(self, missing: MissingCells, threads: int = 1) -> Predicted:
         at = missing.rows, missing.cols
@@ -254,7 +333,7 @@ class Chain:
     def _draw_cols(self, table: Table, cells: CellDraws, threads: int) -> NDArray[np.float64]:
         flipped, scales = self.factors.T, self.scales
         B = flipped.A.copy()
-        prior = self._column_prior(B)
+        prior = self._column_prior(B, table.known.col_features)
         precision = scales.cols, scales.rows
         cols = DrawProblem(table.cells.by_col, *flipped.design(), prior, precision, self.model.df)
         key = self.seed, 2 * self.n_sweeps
@@ -262,27 +341,47 @@ class Chain:
         self.factors = LowRank(self.factors.A, B, bias=True)
         return squares
 
-    def _column_prior(self, B: NDArray[np.float64]) -> Gaussian:
+    def _column_prior(
+        self, B: NDArray[np.float64], features: NDArray[np.float64] | None
+    ) -> Gaussian:
         """Draw the prior of the columns."""
         offsets, order = self.model.row_offsets, self.model.order
         if order is not None and order.axis == "columns":
             return draw_ordered(order, B, False, self.rng)[0]
-        return (draw_normal_wishart if offsets else draw_relevance)(B, self.rng)
+        draw, regression = draw_normal_wishart if offsets else draw_relevance, self.col_regression
+        if regression is None or features is None:
+            return draw(B, self.rng)
+        own = draw(B - features @ regression.coefficients, self.rng, regression.as_rows)
+        self.col_regression = regression.draw(B, features, own, self.rng)
+        return self.col_regression.about(features, own)
 
-    def _draw_row_prior(self) -> Gaussian:
+    def _draw_row_prior(self, features: NDArray[np.float64] | None) -> Gaussian:
         """Draw the prior of the rows, and keep that of any other row."""
         A, offsets, order = self.factors.A, self.model.row_offsets, self.model.order
         if order is not None and order.axis == "rows":
             own = A if offsets else A[:, :-1]
             prior, self.row_prior = draw_ordered(order, own, not offsets, self.rng)
             return prior
+        if self.row_regression is not None and features is not None:
+            return self._row_prior_about(self.row_regression, features)
         if offsets:
             self.row_prior = draw_normal_wishart(A, self.rng)
         return self.row_prior
 
+    def _row_prior_about(
+        self, regression: Regression, features: NDArray[np.float64]
+    ) -> Gaussian:
+        """Draw the prior of the rows about what their features say."""
+        A = self.factors.A[:, : regression.coefficients.shape[1]]
+        if self.model.row_offsets:
+            own = A - features @ regression.coefficients
+            self.row_prior = draw_normal_wishart(own, self.rng, regression.as_rows)
+        self.row_regression = regression.draw(A, features, self.row_prior, self.rng)
+        return self.row_regression.about(features, self.row_prior)
+
     def _draw_rows(self, table: Table, cells: CellDraws, threads: int) -> None:
         scales, model = self.scales, self.model
-        prior = self._draw_row_prior()
+        prior = self._draw_row_prior(table.known.row_features)
         rows = row_problem(table.cells.by_row, self.factors, model, prior, scales)
         A = self.factors.A.copy()
         own = np.ascontiguousarray(A[:, : rows.design.shape[1]])
@@ -308,6 +407,8 @@ def row_problem(
 def first_draws(side: Cells, model: Model) -> CellDraws:
     """Return censored cells at the mean of N(0, 1) in their intervals, and weights of 1."""
     z = Tobit(1.0).expected(np.zeros(len(side.lower)), side.lower, side.upper)
+    if side.weights is not None:
+        return CellDraws(z, (side.weights[0].copy(), side.weights[1].copy()))
     return CellDraws(z, (np.ones(len(side.value)), np.ones(len(z))) if model.df else None)
 
 

@@ -13,10 +13,11 @@ from declip import kernels
 from declip.cells import Cells
 from declip.intervals import Intervals
 from declip.kernels import CellDraws
-from declip.lowrank import LowRank
+from declip.lowrank import GroupOffsets, LowRank
 from declip.solvers.gibbs.chain import Chain, Model, Table, first_draws, row_problem
 from declip.solvers.gibbs.detection import DetectionCurve, MissingDraws, Predicted
 from declip.solvers.gibbs.priors import POOLED_DF, Gaussian, NoiseScales, row_precision
+from declip.solvers.gibbs.side import KnownSides, Regression
 from declip.solvers.gibbs.units import Units
 from declip.svd import SVD, product_svd
 from declip.truncated import NoiseDistribution
@@ -34,7 +35,8 @@ _SOME_SAMPLES = 10  # that stand for all where their factors are brought togethe
 class Sample:
     """One draw: factors in single precision, precisions of the noise, and the prior of the rows.
 
-    If missing cells tell of values, the curve by which they do comes with it.
+    If missing cells tell of values, the curve by which they do comes with it; if features are
+    known, so do the coefficients of the factors of rows.
     """
 
     factors: LowRank
@@ -42,13 +44,16 @@ class Sample:
     cols: NDArray[np.float32]
     row_prior: Gaussian
     curve: DetectionCurve | None = None
+    coefficients: NDArray[np.float64] | None = None
 
     @classmethod
     def of(cls, chain: Chain) -> Sample:
         """Keep the present state of a chain."""
         rows, cols = (p.astype(np.float32) for p in (chain.scales.rows, chain.scales.cols))
         curve = None if chain.detection is None else chain.detection.curve
-        return cls(chain.factors.astype(np.float32), rows, cols, chain.row_prior, curve)
+        regression = chain.row_regression
+        found = None if regression is None else regression.coefficients
+        return cls(chain.factors.astype(np.float32), rows, cols, chain.row_prior, curve, found)
 
     def _check_loaded(self) -> None:
         """Refuse a draw that was read from a file and is none."""
@@ -188,7 +193,11 @@ class Posterior:
         b = share * scale[0] * sum(F.row_offset.astype(np.float64) for F in some)
         c = share * scale * sum(F.col_offset.astype(np.float64) + F.mean for F in some)
         A, B = np.column_stack([point.A, b]), np.column_stack([point.B, c + self.units.shift])
-        return LowRank(A, B, 0.0, True)
+        groups = some[0].groups
+        if groups is not None:
+            drawn = [F.groups.offsets for F in some if F.groups is not None]
+            groups = GroupOffsets(groups.index, np.mean(drawn, axis=0) * scale)
+        return LowRank(A, B, 0.0, True, groups)
 
     def components(
         self, rows: NDArray[np.int32], cols: NDArray[np.int32], most: int
@@ -327,15 +336,22 @@ class Posterior:
         return np.clip(self.units.restore(z, cols), lower, upper)
 
     def new_rows(
-        self, intervals: Intervals, seed: int, threads: int = 1, *, independent: bool = False
+        self,
+        intervals: Intervals,
+        seed: int,
+        threads: int = 1,
+        *,
+        independent: bool = False,
+        known: KnownSides | None = None,
     ) -> Posterior:
         """Draw the rows of another table under the columns of each sample.
 
         All rows see the same random numbers, so that what is drawn for a row does not depend on the
-        others; or, ``independent``, each has its own.
+        others; or, ``independent``, each has its own. ``known`` are their features and groups, if
+        the fit had any.
         """
-        cells = self.units.standardise(intervals)
-        drawn = _rows_under(self.samples, cells, self.model, (seed, not independent), threads)
+        table = Table.of(self.units.standardise(intervals), self.model, known=known)
+        drawn = _rows_under(self.samples, table, self.model, (seed, not independent), threads)
         return replace(self, samples=tuple(drawn))
 
     def _at(
@@ -393,7 +409,7 @@ def _draw_missing(
 
 def _rows_under(
     samples: Sequence[Sample],
-    cells: Intervals,
+    table: Table,
     model: Model,
     key: tuple[int, bool],
     threads: int,
@@ -403,31 +419,55 @@ def _rows_under(
     The key is a seed, and whether all rows see the same random numbers.
     """
     seed, same_stream = key
-    table, n = Table.of(cells, model), cells.shape[0]
+    n, n_cols = table.cells.shape
     drawn, precision = first_draws(table.cells.by_row, model), np.ones(n)
     rng, sweep = np.random.default_rng(seed), 0
     for sample in samples:
-        factors = sample.factors.astype(np.float64)
+        factors = replace(sample.factors.astype(np.float64), groups=None)
+        prior, groups = _about_features(sample, table), _groups_of(sample, table)
         scales = NoiseScales(model.noise, precision, sample.cols.astype(np.float64))
         A = np.zeros((n, model.rank + 1))
         for _ in range(_MORE_SWEEPS if sweep else _FIRST_SWEEPS):
-            side, seen = table.cells.by_row, replace(factors, A=A)
+            side, seen = _side_without(table, groups), replace(factors, A=A)
             if sample.curve is not None and table.missing is not None:
                 here = replace(sample, factors=seen, rows=precision.astype(np.float32))
-                side, drawn = _with_readings(table, drawn, here, rng.random((2, cells.shape[1])))
-            rows = row_problem(side, seen, model, sample.row_prior, scales)
+                side, drawn = _with_readings(table, drawn, here, rng.random((2, n_cols)))
+            rows = row_problem(side, seen, model, prior, scales)
             own = np.empty((n, rows.design.shape[1]))
+            drawn = drawn._replace(z=np.clip(drawn.z, side.lower, side.upper))
             squares = kernels.draw_rows(
                 rows, own, drawn, (seed, sweep), same_stream=same_stream, threads=threads
             )
             A[:, : own.shape[1]] = own
             sweep += 1
-        factors = replace(factors, A=A.copy()).astype(np.float32)
+        factors = replace(factors, A=A.copy(), groups=groups).astype(np.float32)
         yield replace(sample, factors=factors, rows=precision.astype(np.float32))
         if model.noise == "row+column":
             u = rng.random() if same_stream else rng.random(n)
             gamma = special.gammaincinv(0.5 * (POOLED_DF + table.counts[0]), u)
             precision = row_precision(gamma, squares)
+
+
+def _about_features(sample: Sample, table: Table) -> Gaussian:
+    """Return the prior of other rows: about what their features say, if these are known."""
+    features, found, prior = table.known.row_features, sample.coefficients, sample.row_prior
+    if features is None or found is None:
+        return prior
+    return Regression(found, np.ones(len(found))).about(features, prior)
+
+
+def _groups_of(sample: Sample, table: Table) -> GroupOffsets | None:
+    """Return the offsets of the groups of other rows."""
+    index, groups = table.known.groups, sample.factors.groups
+    if index is None or groups is None:
+        return None
+    return GroupOffsets(index, groups.offsets.astype(np.float64))
+
+
+def _side_without(table: Table, groups: GroupOffsets | None) -> Cells:
+    """Return the cells of other rows, by row, without the offsets of their groups."""
+    whole = table if groups is None else table.without(groups.offsets)
+    return whole.cells.by_row
 
 
 def _with_readings(

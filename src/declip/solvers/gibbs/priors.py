@@ -32,12 +32,16 @@ def standard_normal(k: int) -> Gaussian:
     return Gaussian(np.eye(k), np.zeros(k))
 
 
-def draw_relevance(B: NDArray[np.float64], rng: np.random.Generator) -> Gaussian:
+def draw_relevance(
+    B: NDArray[np.float64], rng: np.random.Generator, more: NDArray[np.float64] | None = None
+) -> Gaussian:
     """Draw the prior of column factors and offset: a precision for each factor, far offsets.
 
-    A factor that the data do not need gets a large precision, and so goes on being small.
+    A factor that the data do not need gets a large precision, and so goes on being small. ``more``
+    are further rows of the same precision.
     """
     k = B.shape[1] - 1
+    B = B if more is None else np.vstack([B, more])
     shape = RELEVANCE_SHAPE + 0.5 * len(B)
     rate = RELEVANCE_SHAPE / max(k, 1) + 0.5 * np.einsum("ja,ja->a", B[:, :k], B[:, :k])
     precision = np.zeros((k + 1, k + 1))
@@ -45,14 +49,21 @@ def draw_relevance(B: NDArray[np.float64], rng: np.random.Generator) -> Gaussian
     return Gaussian(precision, np.zeros(k + 1))
 
 
-def draw_normal_wishart(F: NDArray[np.float64], rng: np.random.Generator) -> Gaussian:
-    """Draw mean and precision of the rows of F: L ~ W(I, d), mean | L ~ N(0, L^-1 / weight)."""
+def draw_normal_wishart(
+    F: NDArray[np.float64], rng: np.random.Generator, more: NDArray[np.float64] | None = None
+) -> Gaussian:
+    """Draw mean and precision of the rows of F: L ~ W(I, d), mean | L ~ N(0, L^-1 / weight).
+
+    ``more`` are further rows of the same precision, about 0.
+    """
     n, d = F.shape
     mean = F.sum(axis=0) / max(n, 1)
     centred = F - mean
     shrink = n * MEAN_WEIGHT / (n + MEAN_WEIGHT)
     scatter = np.eye(d) + centred.T @ centred + shrink * np.outer(mean, mean)
-    precision = _draw_wishart(scatter, d + n, rng)
+    if more is not None:
+        scatter = scatter + more.T @ more
+    precision = _draw_wishart(scatter, d + n + (0 if more is None else len(more)), rng)
     total = MEAN_WEIGHT + n
     U = np.linalg.cholesky(total * precision).T
     centre = n / total * mean + np.linalg.solve(U, rng.standard_normal(d))
@@ -77,9 +88,9 @@ class NoiseScales:
 
     Attributes
     ----------
-    kind : {"column", "row+column", "global"}
+    kind : {"column", "row+column", "global", "known"}
         One variance for each column, on its own; one for each row and each column, which share what
-        they know; or one for all.
+        they know; one for all; or all known.
     rows, cols : ndarray
         The precisions.
     level : float
@@ -98,7 +109,11 @@ class NoiseScales:
 
     def at(self, rows: NDArray, cols: NDArray) -> NDArray[np.float64]:
         """Return the noise scale of cells."""
-        return 1 / np.sqrt(self.rows[rows] * self.cols[cols])
+        return 1 / np.sqrt(self.precision(rows, cols))
+
+    def precision(self, rows: NDArray, cols: NDArray) -> NDArray[np.float64]:
+        """Return the precision of the noise of cells."""
+        return self.rows[rows] * self.cols[cols]
 
     def draw_rows(self, counts: NDArray, squares: NDArray, rng: np.random.Generator) -> NoiseScales:
         """Draw the scales of the rows, from their number of cells and squared residuals."""
@@ -109,6 +124,8 @@ class NoiseScales:
 
     def draw_cols(self, counts: NDArray, squares: NDArray, rng: np.random.Generator) -> NoiseScales:
         """Draw the scales of the columns."""
+        if self.kind == "known":
+            return self
         if self.kind == "global":
             counts, squares = np.array([counts.sum()]), np.array([squares.sum()])
         if self.kind != "row+column":

@@ -12,6 +12,7 @@ from declip.intervals import Intervals
 from declip.solvers.gibbs.chain import Chain, Model, Table
 from declip.solvers.gibbs.convergence import effective_sample_size, split_r_hat
 from declip.solvers.gibbs.posterior import Posterior, Sample
+from declip.solvers.gibbs.side import KnownSides, known_noise
 from declip.solvers.gibbs.units import Units
 from declip.solvers.solution import NO_RESUME_POINT, ResumePoint
 
@@ -207,6 +208,7 @@ def sample_posterior(
     model: Model,
     schedule: Schedule,
     *,
+    known: KnownSides | None = None,
     last: Run | None = None,
     threads: int = 1,
     on_sweep: Callable[[Run], bool] = lambda _: False,
@@ -222,6 +224,8 @@ def sample_posterior(
         Rank and noise, and in which columns missing cells tell of values.
     schedule : Schedule
         Chains, and how long each of them is.
+    known : KnownSides, optional
+        Features of rows and columns, and groups of rows.
     last : Run, optional
         Where to go on, without burn-in; the seed is then not used.
     threads : int
@@ -235,10 +239,10 @@ def sample_posterior(
     if resume_point.state is not None:
         run, done, burn_in = resume_point.state
     elif last is None:
-        run = _begin(intervals, model, schedule)
+        run = _begin(intervals, model, schedule, known)
     else:
         run, burn_in = last.fork(), 0
-    table = Table.of(run.units.standardise(intervals), model, run.units.level)
+    table = _table(intervals, model, run.units, known)[0]
     for sweep in range(done, burn_in + schedule.n_samples):
         for chain in run.chains:
             chain.sweep(table, threads)
@@ -253,14 +257,28 @@ def sample_posterior(
     return run
 
 
-def _begin(intervals: Intervals, model: Model, schedule: Schedule) -> Run:
+def _table(
+    intervals: Intervals, model: Model, units: Units, known: KnownSides | None
+) -> tuple[Table, NDArray[np.float64] | None]:
+    """Return the standardised table, and the precisions of its columns if they are known."""
+    cells, cols = units.standardise(intervals), None
+    if model.noise == "known":
+        cells, cols = known_noise(cells.bounded(), units)
+    return Table.of(cells, model, units.level, known), cols
+
+
+def _begin(intervals: Intervals, model: Model, schedule: Schedule, known: KnownSides | None) -> Run:
     units = Units.of(intervals.bounded(), shared=model.row_offsets)
-    table = Table.of(units.standardise(intervals), model, units.level)
+    table, cols = _table(intervals, model, units, known)
     seeds = np.random.SeedSequence(schedule.seed).spawn(schedule.chains)
     # An even number: every second one is dropped when it is full.
     capacity = max(2, schedule.max_kept // schedule.chains // 2 * 2)
+    chains = tuple(Chain.start(table, model, s) for s in seeds)
+    if cols is not None:
+        for chain in chains:
+            chain.scales = replace(chain.scales, cols=cols)
     return Run(
-        chains=tuple(Chain.start(table, model, s) for s in seeds),
+        chains=chains,
         kept=tuple(Kept(capacity) for _ in seeds),
         traces=[],
         history=[],
