@@ -76,6 +76,11 @@ class GrowingEstimator(LowRankEstimator):
         (['ann', 'bob', 'cem'], ['Alien', 'Brazil', 'Clue'])
         """
         fitted = self._as_fitted()
+        if fitted.side_ is not None:
+            raise TypeError(
+                "A fit with features, groups, weights or errors is not extended: fit again with "
+                "the new rows, or ask for them by transform(rows, row_features=, groups=)."
+            )
         limits = (None, None) if isinstance(X, Intervals) else (self.ceiling, self.floor)
         given = as_intervals(X, *limits, estimator=fitted, allow_empty=True)
         return self._grown_by(fitted, given, replace_known, check_sweeps(sweeps))

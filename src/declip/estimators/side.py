@@ -116,10 +116,12 @@ class Side:
 
     def problem(self, plain: TableProblem) -> Problem:
         """Return the problem of a fit with all that is known, from that of its cells alone."""
-        row_prior, col_prior = _prior(self.row_features), _prior(self.col_features)
-        table = replace(
-            plain, penalty=replace(plain.penalty, row_prior=row_prior, col_prior=col_prior)
-        )
+        penalty = plain.penalty
+        if self.row_features is not None:
+            penalty = replace(penalty, row_prior=_prior(self.row_features))
+        if self.col_features is not None:
+            penalty = replace(penalty, col_prior=_prior(self.col_features))
+        table = replace(plain, penalty=penalty)
         cells = self.grouped(plain.intervals)
         if cells is None:
             return table
@@ -320,6 +322,8 @@ class SideInformationEstimator(CompletionEstimator[State, Matrix], Generic[State
             refuse_side_information("A folder of blocks, or a table of Dask,", known.names)
         if known.weights is not None and known.errors is not None:
             raise ValueError("Give weights or errors, not both: an error s is a weight of 1 / s^2.")
+        if getattr(self, "order", None) is not None:
+            raise ValueError(f"order= goes without {' and '.join(known.names)}: leave one out.")
         return Side.of(table, known)
 
     def _counted(self, table: Any, known: Any) -> Any:

@@ -368,9 +368,7 @@ class Chain:
             self.row_prior = draw_normal_wishart(A, self.rng)
         return self.row_prior
 
-    def _row_prior_about(
-        self, regression: Regression, features: NDArray[np.float64]
-    ) -> Gaussian:
+    def _row_prior_about(self, regression: Regression, features: NDArray[np.float64]) -> Gaussian:
         """Draw the prior of the rows about what their features say."""
         A = self.factors.A[:, : regression.coefficients.shape[1]]
         if self.model.row_offsets:
