@@ -205,4 +205,7 @@ def _final(candidate: Candidate, max_kept: int | None) -> Any:
         more["n_samples"] = 2 * given["n_samples"]
     if max_kept is not None and "max_kept" in given:
         more["max_kept"] = max_kept
+        # BayesCMC keeps every second draw when it is full: so many that it ends full
+        halvings = int(np.log2(max(more["n_samples"] / max_kept, 1)))
+        more["n_samples"] = max_kept * 2**halvings
     return clone(candidate.estimator).set_params(**more)

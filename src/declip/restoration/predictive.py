@@ -170,13 +170,16 @@ class CensoredMixture:
         )
         return self.weight @ mean, self.weight @ square
 
-    def quantile(self, survival: float) -> NDArray[np.float64]:
-        """Return the values (times ``sign``) that the truth lies beyond with this probability."""
+    def quantile(self, survival: float, steps: int = _BISECTIONS) -> NDArray[np.float64]:
+        """Return the values (times ``sign``) that the truth lies beyond with this probability.
+
+        By so many bisections; what is left of the bracket is interpolated.
+        """
         mean, square = self.moments()
         low, high = self.limit, np.minimum(self.limit + mean + _REACH * np.sqrt(square), self.far)
         at_low, at_high = np.zeros(len(self)), self.log_survival(high)
         wanted = np.log(survival)
-        for _ in range(_BISECTIONS):
+        for _ in range(steps):
             middle = 0.5 * (low + high)
             at = self.log_survival(middle)
             beyond = at > wanted

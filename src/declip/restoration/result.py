@@ -268,7 +268,8 @@ class Restoration:
         """Return statistics of each column with intervals that count what was censored.
 
         They are pooled over imputations (see `sample`) by Rubin's rules, on the scale of logarithms
-        for columns that were restored in logarithms. Beside them stand Kaplan-Meier, robust
+        for columns that were restored in logarithms; of shares the chance of what is drawn is
+        counted once only. Beside them stand Kaplan-Meier, robust
         regression on order statistics, maximum likelihood and half the limit. Memory does not grow
         with the number of imputations.
 
