@@ -316,7 +316,7 @@ def test_degenerate_tables_and_mutated_files_are_one_line_at_most(tmp_path, caps
     rng, path = np.random.default_rng(0), tmp_path / "t.csv"
     pool = ["1", "2", "<1", ">3", "NA", "1-2", "0", "-1", "1e10", "1e-8", "2.5", "7"]
     codes = []
-    for k in range(100):
+    for k in range(40):
         n, m = rng.integers(1, 9), rng.integers(1, 6)
         lines = [",".join([f"r{i}", *rng.choice(pool, m)]) for i in range(n)]
         text = "\n".join([",".join(["id", *(f"c{j}" for j in range(m))]), *lines]).encode()

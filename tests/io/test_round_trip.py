@@ -19,9 +19,7 @@ TEXTS = st.text(
     max_size=8,
 )
 NUMBERS = st.floats(-1e100, 1e100, allow_subnormal=False) | st.integers(-99, 99).map(float)
-SETTINGS = settings(
-    max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True
-)
+SETTINGS = settings(suppress_health_check=[HealthCheck.too_slow])
 
 
 @st.composite

@@ -25,6 +25,7 @@ def run(script, *args):
     return [json.loads(line) for line in found.stdout.splitlines()]
 
 
+@pytest.mark.slow
 def test_each_call_that_needs_100_gb_is_refused_with_the_figure_under_a_limit_of_2_gb():
     outcomes = run("calls_of_100_gb.py", "refused")
     assert len(outcomes) >= 50
@@ -44,7 +45,7 @@ def test_a_sparse_table_of_any_shape_passes_the_calls_that_need_no_dense_one():
         assert not error, (name, error, words)
 
 
-@pytest.mark.parametrize("size", [0, 1, 2])
+@pytest.mark.parametrize("size", [0, *(pytest.param(n, marks=pytest.mark.slow) for n in (1, 2))])
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_the_peak_of_a_sparse_fit_is_bounded_by_its_cells_and_factors(size, dtype):
     [[_, grown, bound]] = run("sparse_peak.py", str(size), dtype)

@@ -66,7 +66,7 @@ def test_hidden_values_are_exact_cells_each_counted_once(factors):
     assert f"{r.reclip.n_hidden:,} exact values were hidden" in str(r)
 
 
-@pytest.mark.parametrize("seed", [0, 1])
+@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.slow)])
 def test_stock_outs_are_better_restored_than_left(seed):
     demand, seen, stock = sales(seed)
     r = restore(seen, stock)
@@ -140,6 +140,7 @@ def test_rows_of_limits_alone_are_restored_by_their_columns():
     assert (r.table[0] > 1.0).all()
 
 
+@pytest.mark.slow
 def test_missing_cells_are_filled_about_as_well_as_by_the_best_method():
     truth, seen, ceiling = two_factors(4)
     gaps = np.random.default_rng(0).random(seen.shape) < 0.1
@@ -165,7 +166,7 @@ def test_work_and_not_time_decides(factors):
     assert again.chosen == r.chosen
 
 
-@pytest.mark.parametrize("effort", ["quick", "thorough", 0.5])
+@pytest.mark.parametrize("effort", ["quick", pytest.param("thorough", marks=pytest.mark.slow), 0.5])
 def test_every_effort_gives_a_restoration(effort):
     truth, seen, ceiling = two_factors(6, n=60, p=5)
     r = restore(seen, ceiling, effort=effort)
@@ -173,6 +174,7 @@ def test_every_effort_gives_a_restoration(effort):
     assert error(r.table, truth, at) < error(seen, truth, at)
 
 
+@pytest.mark.slow
 def test_sparse_ratings_are_restored_without_a_dense_array():
     rng = np.random.default_rng(0)
     truth = (
