@@ -25,8 +25,8 @@ _MORE_VARIED = 0.1  # variance of the logs of spreads that rows must have more o
 class Scaling:
     """A map of the cells of each column: their logarithm where asked for, then standard units.
 
-    The units are the mean and the standard deviation of a normal law that is fitted to exact and
-    clipped cells alike, so that a column does not look narrow because its top is cut off.
+    The units are the mean and the standard deviation of a normal distribution that is fitted to
+    exact and clipped cells alike, so that a column does not look narrow because its top is cut off.
 
     Attributes
     ----------

@@ -58,15 +58,17 @@ def _fail_about(error: BaseException, arguments: list[str]) -> int:
     if not problems:
         return _fail(in_own_words(str(error)) or type(error).__name__, arguments, BAD_DATA)
     path = getattr(error, "path", "")
-    told = [_told(problem) for problem in problems]
-    if len(told) == 1:
+    described = [_described(problem) for problem in problems]
+    if len(described) == 1:
         sign = ", " if problems[0].where else ": "
-        return _fail(f"{path}{sign}{told[0]}", arguments, BAD_DATA)
-    more = [f"and {len(told) - _MOST} more"] if len(told) > _MOST else []
-    return _fail(f"{path}: {len(told)} problems", arguments, BAD_DATA, [*told[:_MOST], *more])
+        return _fail(f"{path}{sign}{described[0]}", arguments, BAD_DATA)
+    more = [f"and {len(described) - _MOST} more"] if len(described) > _MOST else []
+    return _fail(
+        f"{path}: {len(described)} problems", arguments, BAD_DATA, [*described[:_MOST], *more]
+    )
 
 
-def _told(problem: Problem) -> str:
+def _described(problem: Problem) -> str:
     many = f" ({problem.count:,} cells)" if problem.count > 1 else ""
     where = ", ".join(problem.where)
     said = in_own_words(problem.said(as_option))

@@ -268,7 +268,7 @@ class FittedTable(OneToOneFeatureMixin, TransformerMixin, BaseEstimator, Generic
         """Return the restored values of cells of the fitted table that lie in [lower, upper].
 
         That is the point of the interval nearest to the low-rank estimate; for "tobit" the mean of
-        a normal law about it, cut off at the ends; of `BayesCMC` the posterior mean.
+        a normal distribution about it, cut off at the ends; of `BayesCMC` the posterior mean.
 
         Parameters
         ----------

@@ -256,7 +256,7 @@ def summarise(
     statistics = [asked.about(column) for column in segments.col_of]
     for table in tables:
         found = [
-            [s.of(x) for s in wanted] if _is_told(x) else [(np.nan, np.nan)] * len(wanted)
+            [s.of(x) for s in wanted] if _enough_known(x) else [(np.nan, np.nan)] * len(wanted)
             for x, wanted in zip(segments.sorted_values(table), statistics, strict=True)
         ]
         estimate, variance = np.moveaxis(np.array(found).reshape(len(segments), -1, 2), -1, 0)
@@ -284,7 +284,7 @@ def _above(asked: Questions, segments: Segments, n_cells: int) -> CellsAbove:
     return CellsAbove(criterion)
 
 
-def _is_told(x: NDArray) -> bool:
+def _enough_known(x: NDArray) -> bool:
     """Tell whether sorted values are enough, and none of them is unknown."""
     return len(x) >= _FEWEST and not np.isnan(x[-1])
 

@@ -92,10 +92,10 @@ def bounds_of_cells(
         problems += _repeated(listed, parsed, asked)
     order = {name: j for j, name in enumerate(listed.sheet.header)}
     problems.sort(key=lambda p: order.get(p.column or "", -1))
-    return Bounds(parsed, _told_once(problems), kept)
+    return Bounds(parsed, _merged(problems), kept)
 
 
-def _told_once(problems: list[Problem]) -> list[Problem]:
+def _merged(problems: list[Problem]) -> list[Problem]:
     """Return problems of several columns that one answer solves as one, at the first column."""
     groups: dict[Any, list[Problem]] = {}
     for problem in problems:

@@ -135,7 +135,7 @@ def draw_histogram(column: Column, scale: AxisScale, salt: str) -> Markup:
         ax.vlines(edges[1:-1], 0, all_cells[:-1], color=INK["paper"], lw=0.8)
         for limit in column.limits:
             ax.axvline(limit, color=INK["limit"], lw=1.1, ls=_DASHED)
-        scale.dress(ax, "x", (edges[0], edges[-1]))
+        scale.apply_to(ax, "x", (edges[0], edges[-1]))
         ax.set_yticks([])
         ax.spines["left"].set_visible(False)
         return svg(figure, f"Histogram of the reported values of {column.name}", salt)
@@ -161,7 +161,7 @@ def draw_sorted(column: Column, scale: AxisScale, salt: str) -> Markup:
             ax.scatter(x[at], value[at], s=size, color=INK[name], lw=0, zorder=3)
         ax.set_xticks([])
         ax.spines["bottom"].set_visible(False)
-        scale.dress(ax, "y")
+        scale.apply_to(ax, "y")
         return svg(figure, f"Cells of {column.name} in order of their values", salt)
 
 

@@ -63,7 +63,7 @@ class AxisScale:
             return np.array([self.low, self.high])
         return (np.geomspace if self.log else np.linspace)(low, high, _BINS + 1)
 
-    def dress(self, ax: Any, axis: str, ends: tuple[float, float] | None = None) -> None:
+    def apply_to(self, ax: Any, axis: str, ends: tuple[float, float] | None = None) -> None:
         """Give an axis of a picture this scale and its ticks."""
         from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator
 

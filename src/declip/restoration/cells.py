@@ -167,7 +167,7 @@ def _restored(
         of_bands, (mean, square), model.settings.coverage, _FEW_STEPS if model.large else _STEPS
     )
     lost = np.isnan(distance) | np.isnan(ends[0]) | np.isnan(ends[1])  # beyond what floats hold
-    sure = (ranged | model.is_told(rows, cols)) & ~lost
+    sure = (ranged | model.gets_value(rows, cols)) & ~lost
     stays = ~sure | (~ranged & model.kept[cols])
 
     def in_units(z: NDArray) -> NDArray:
@@ -215,7 +215,7 @@ def _bands(
 def filled_cells(at: tuple[NDArray, NDArray], model: RestorationModel) -> CellBlock:
     """Return missing cells: predicted, or left empty if the data do not determine them."""
     rows, cols = at
-    known, filled = model.determined.at(rows, cols), model.is_told(rows, cols)
+    known, filled = model.determined.at(rows, cols), model.gets_value(rows, cols)
     centre, spread = np.full(len(rows), np.nan), np.full(len(rows), np.nan)
     if filled.any():
         centre[filled], spread[filled] = model.missing(rows[filled], cols[filled])

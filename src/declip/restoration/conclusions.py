@@ -56,13 +56,13 @@ def summary_of(
     there = cells.is_drawn | ~np.isnan(known[0])
     segments = Segments.of((rows, cols), there, names, labels)
     columns = summarise(
-        _told(cells.tables(n, random_state), cells.is_guess), segments, asked, known
+        _without_guesses(cells.tables(n, random_state), cells.is_guess), segments, asked, known
     )
     guessed = segments.shares(cells.is_guess) > 0
     return Summary(as_frame(columns, r.lower), confidence, n, notes_of(segments, guessed))
 
 
-def _told(tables: Iterator[NDArray], guess: NDArray[np.bool_]) -> Iterator[NDArray]:
+def _without_guesses(tables: Iterator[NDArray], guess: NDArray[np.bool_]) -> Iterator[NDArray]:
     """Yield tables in which what is a guess is no value."""
     for table in tables:
         table[guess] = np.nan

@@ -64,7 +64,7 @@ class Imputation:
     @cached_property
     def is_drawn(self) -> NDArray[np.bool_]:
         """Which cells are drawn; the others are exact, or nothing determines them."""
-        told = self.model.is_told(self.rows, self.cols)
+        told = self.model.gets_value(self.rows, self.cols)
         told[: len(self.intervals)] |= self._ranged
         told[: self.intervals.n_exact] = False
         return told

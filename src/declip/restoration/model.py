@@ -192,7 +192,7 @@ class RestorationModel:
         scaling = self.table.scaling
         return scaling.forward(low, cols), scaling.forward(high, cols)
 
-    def is_told(self, rows: NDArray, cols: NDArray) -> NDArray[np.bool_]:
+    def gets_value(self, rows: NDArray, cols: NDArray) -> NDArray[np.bool_]:
         """Tell which cells get a value: those that the data determine, or all if asked for."""
         known = self.determined.at(rows, cols)
         return known if self.settings.fill == "determined" else np.ones(len(rows), bool)

@@ -1,0 +1,45 @@
+"""What an install without extras must do: load in no time, and say in one line what is missing."""
+
+import subprocess
+import sys
+import time
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+IMPORT, VERSION = 0.3, 0.4  # seconds at most
+LOAD = "import time; t = time.perf_counter(); import declip; print(time.perf_counter() - t)"
+declip = Path(sys.executable).with_name("declip")
+
+
+def run(*command: object) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([*map(str, command)], capture_output=True, text=True)
+
+
+def version() -> float:
+    start = time.perf_counter()
+    run(declip, "--version").check_returncode()
+    return time.perf_counter() - start
+
+
+def missing(what: str, extra: str, *command: object) -> None:
+    """Refuse anything but one line that names the extra."""
+    ended = run(*command)
+    last = ended.stderr.rstrip().splitlines()[-1:]
+    if ended.returncode == 0 or not last or f"declip[{extra}]" not in last[0]:
+        sys.exit(f"{what} without {extra}: exit code {ended.returncode}, {ended.stderr!r}")
+    print(f"{what}: {last[0]}")
+
+
+loaded = min(float(run(sys.executable, "-c", LOAD).stdout) for _ in range(5))
+answered = min(version() for _ in range(5))
+print(f"import declip: {loaded:.2f} s; declip --version: {answered:.2f} s")
+with TemporaryDirectory() as folder:
+    file = Path(folder, "t.csv")
+    file.write_text("id,a,b\nr1,1,<2\nr2,3,4\n")
+    missing("declip check", "files", declip, "check", file)
+    missing("declip app", "app", declip, "app")
+    read = f"import declip; declip.read_table({str(file)!r})"
+    missing("read_table", "files", sys.executable, "-c", read)
+    missing("declip.dask", "dask", sys.executable, "-c", "import declip.dask; declip.dask.FroCMC")
+if loaded > IMPORT or answered > VERSION:
+    sys.exit(f"too slow: at most {IMPORT} s for the import, {VERSION} s for the version")
