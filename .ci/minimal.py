@@ -12,10 +12,12 @@ declip = Path(sys.executable).with_name("declip")
 
 
 def run(*command: object) -> subprocess.CompletedProcess[str]:
+    """Run a command, and keep what it says."""
     return subprocess.run([*map(str, command)], capture_output=True, text=True)
 
 
 def version() -> float:
+    """Return the seconds that `declip --version` takes."""
     start = time.perf_counter()
     run(declip, "--version").check_returncode()
     return time.perf_counter() - start

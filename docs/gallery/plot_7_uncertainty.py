@@ -67,7 +67,7 @@ print("share of the information that was hidden:", np.round(pooled.missing_infor
 # Left: intervals, sorted by their upper end; those that miss the truth are orange. Right: the
 # coefficients, with 95 % confidence intervals. Limits in place of values make the coefficient of
 # bmi too large; the pooled ones are close to the truth. That is no promise: the intervals hold
-# fewer truths than they say, since the tail of bmi is heavier than the normal distribution of the model.
+# fewer truths than they say, since the tail of bmi is heavier than that of a normal distribution.
 
 figure, axes = plt.subplots(1, 2, figsize=(9.5, 4.2), layout="constrained", width_ratios=(1.2, 1))
 order = np.argsort(high)[::2]
