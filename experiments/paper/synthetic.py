@@ -37,7 +37,6 @@ GRIDS = {
             **{"alpha": (1.0, 0.5, 0.1, 0.01), "keep": (3, 2, 1, 1)},
         },
         "Tr": {"share": 1e-4, "max_iter": {"hinge": 200, "value": 100, "missing": 100}},
-        "Tr-MCi": {"share": 1e-4, "max_iter": {"missing": 2000}},
         "DTr": {"penalties": SIX, "first": 10, "max_iter": 500, "tol": 2e-3},
     },
     "quick": {
@@ -235,5 +234,4 @@ def _job(generator: str, C: float, seed: int, method: str, size: str) -> Job:
     turn = 10 * seed + (0 if C <= 8 and method in ("Fro-CMC", "Tr-CMC") else 4)
     turn += (generator == "continuous") + 2 * (family == "DTr") + THRESHOLDS.index(C) / 10
     name = f"{generator}-C{C:g}-seed{seed}-{method}"
-    grid = GRIDS[size].get(method, GRIDS[size][family])
-    return Job("synthetic", name, {**settings, "grid": grid}, turn)
+    return Job("synthetic", name, {**settings, "grid": GRIDS[size][family]}, turn)
