@@ -13,6 +13,7 @@ from experiments.paper.summary import TASKS, Result
 from experiments.paper.tables import Results, short, small
 
 FULL_GRID = Runs(FULL / "full-grid.jsonl")
+DESCENT = Runs(FULL / "descent.jsonl")  # DTr as printed, one pair, 200 steps
 EXACT = 1e-3  # relative error below which the least trace norm counts as exact
 
 
@@ -214,6 +215,13 @@ def full_grid_errors() -> str:
     errors = summary.averaged(FULL_GRID.read().values(), ("C",), lambda r: r["chosen"]["all_cells"])
     parts = [f"C = {C:g}: {small(mean)}, {mean.seeds} seeds" for (C,), mean in errors.items()]
     return "; ".join(parts)
+
+
+def descent_errors(generator: str) -> str:
+    """Return the errors of DTr by the printed descent, made earlier."""
+    runs = [r for r in DESCENT.read().values() if r["settings"]["generator"] == generator]
+    errors = summary.averaged(runs, ("C",), lambda r: r["chosen"]["all_cells"])
+    return ", ".join(f"{C:g}: {small(mean)}" for (C,), mean in sorted(errors.items()))
 
 
 def full_grid(results: list[Result]) -> str:

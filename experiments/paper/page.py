@@ -80,6 +80,8 @@ def filled(results: Results) -> dict[str, str]:
         "times": tables.times(results["times"]),
         "limits": tables.kinds_of_limits(results["limits"]),
         "full_grid_errors": facts.full_grid_errors(),
+        "descent_rounded": facts.descent_errors("rounded"),
+        "descent_continuous": facts.descent_errors("continuous"),
         "full_grid": facts.full_grid(results["synthetic"]),
         "undetermined": facts.undetermined(results["evidence"]),
         **facts.illustration(results["pictures"]),
