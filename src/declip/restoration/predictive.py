@@ -212,6 +212,10 @@ class CensoredMixture:
         return np.concatenate(parts, axis=-1) if parts else answer(self)
 
     @cached_property
+    def _shrinkage(self) -> NDArray[np.float64]:
+        return np.exp(self.log_shrinkage)
+
+    @cached_property
     def _log_whole(self) -> NDArray[np.float64]:
         """The log-probability that each component gives to the interval."""
         end = self._standard(self._stretched(self.far))
@@ -233,7 +237,7 @@ class CensoredMixture:
             return np.where(
                 np.isinf(values),
                 values,
-                np.minimum(values, self.anchor) + np.exp(self.log_shrinkage) * beyond,
+                np.minimum(values, self.anchor) + self._shrinkage * beyond,
             )
 
     def _standard(self, y: NDArray) -> NDArray[np.float64]:
