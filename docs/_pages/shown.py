@@ -90,6 +90,7 @@ MAKERS: dict[str, Callable[[], str]] = {
         for name in ("water", "survey", "sales", "intensities", "ratings")
     },
     "missing_low": lambda: kept_result("missing_low"),
+    "stock_outs": lambda: kept_result("stock_outs"),
     "stream": lambda: kept_result("stream"),
     "missing_conditions": lambda: kept_result("missing_conditions"),
 }

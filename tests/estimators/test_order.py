@@ -122,5 +122,5 @@ def test_an_order_that_cannot_be_is_refused(params, said):
 
 def test_an_order_of_too_many_steps_is_refused():
     cells = Intervals.from_triplets([0, 1], [0, 3999], [1.0, 2.0], (2, 4000))
-    with pytest.raises(ValueError, match="up to 3000 columns; the table has 4000"):
+    with pytest.raises(ValueError, match="up to 1000 columns; the table has 4000"):
         FroCMC(1, order="columns").fit(cells)

@@ -106,7 +106,7 @@ class FroCMC(SideInformationEstimator[Solution, LowRank], GrowingEstimator):
     order : {"rows", "columns"} or None, default=None
         Which of them follow each other in time, one step apart: their factors then drift and repeat
         instead of being drawn to 0 each on its own. Give steps without data as empty rows or
-        columns; those after the last one are forecast. At most 3,000 steps.
+        columns; those after the last one are forecast. At most 1,000 steps.
     smooth : {0, 1, 2}, default=1
         Order of the random walk along ``order``: 1 goes on where it was, 2 also as it went; 0 for
         none. How far it goes is estimated.

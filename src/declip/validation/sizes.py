@@ -14,7 +14,7 @@ GIB = 2**30
 _DENSE_COPIES = 12  # of a table that the splitting holds at a time
 ALWAYS_TRIED = 2**26  # bytes that are asked for whatever the system says is free
 
-MOST_STEPS = 3000  # of an order: their covariances are held as a table
+MOST_STEPS = 1000  # of an order: their covariances are held as a table
 
 
 def check_rank(n_components: Any, shape: tuple[int, int]) -> int:

@@ -13,46 +13,64 @@ A row of F is then drawn as any other, from the normal prior about its row of S.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from dataclasses import dataclass, field
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import softmax
 
-from declip.ordering import Course, OrderedPrior
+from declip.ordering import Course
 from declip.solvers.gibbs.priors import RELEVANCE_SHAPE, Gaussian
 
 __all__ = ["draw_ordered"]
 
 
 @dataclass(frozen=True, eq=False)
-class _Candidate:
-    """A course, with what is asked of its covariance again and again."""
+class _Grid:
+    """Courses of all strengths, with what is asked of their covariances again and again.
 
-    prior: OrderedPrior
+    Attributes
+    ----------
+    precisions : ndarray of shape (n_courses, n, n)
+        (I + Sigma)^-1 of each.
+    log_dets : ndarray of shape (n_courses,)
+        Logs of their determinants.
+    variances : ndarray of shape (n_courses,)
+        Mean variance of a row, in units of that about the smooth part.
+    roots : dict
+        By course, R with R R^T = N = I - (I + Sigma)^-1, where one was asked for.
+    """
 
-    @cached_property
-    def precision(self) -> tuple[NDArray[np.float64], float]:
-        """(I + Sigma)^-1 and the log of its determinant."""
-        found = np.eye(len(self.prior.covariance)) - self.prior.smoother
-        return found, float(np.linalg.slogdet(found)[1])
+    precisions: NDArray[np.float64]
+    log_dets: NDArray[np.float64]
+    variances: NDArray[np.float64]
+    roots: dict[int, NDArray[np.float64]] = field(default_factory=dict)
 
-    @cached_property
-    def root(self) -> NDArray[np.float64]:
-        """R with R R^T = N."""
-        values, V = np.linalg.eigh(self.prior.smoother)
-        return V * np.sqrt(np.maximum(values, 0.0))
+    @classmethod
+    @lru_cache(maxsize=2)
+    def of(cls, course: Course, n: int) -> _Grid:
+        """Return the grid of n steps."""
+        priors = [tried.prior(n) for tried in course.candidates(n)]
+        precisions = np.array([np.eye(n) - prior.smoother for prior in priors])
+        variances = np.array([1 + np.trace(prior.covariance) / n for prior in priors])
+        return cls(precisions, np.linalg.slogdet(precisions)[1], variances)
 
-    @property
-    def variance(self) -> float:
-        """Mean variance of a row, in units of that about the smooth part."""
-        return 1.0 + float(np.trace(self.prior.covariance)) / len(self.prior.covariance)
+    def squares(self, F: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return f^T (I + Sigma)^-1 f of every course and every factor."""
+        n, d = F.shape
+        weighed = (self.precisions.reshape(-1, n) @ F).reshape(-1, n, d)
+        return np.asarray(np.einsum("gta,ta->ga", weighed, F), np.float64)
 
-
-@lru_cache(maxsize=4)
-def _grid(course: Course, n: int) -> tuple[_Candidate, ...]:
-    return tuple(_Candidate(tried.prior(n)) for tried in course.candidates(n))
+    def smooth(
+        self, which: int, f: NDArray[np.float64], noise: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        """Return N f + R noise."""
+        precision = self.precisions[which]
+        if which not in self.roots:
+            values, V = np.linalg.eigh(np.eye(len(f)) - precision)
+            self.roots[which] = V * np.sqrt(np.maximum(values, 0.0))
+        return np.asarray(f - precision @ f + self.roots[which] @ noise, np.float64)
 
 
 def draw_ordered(
@@ -71,20 +89,15 @@ def draw_ordered(
     rng : Generator
         Source of the draws.
     """
-    (n, d), grid = F.shape, _grid(course, len(F))
-    squares = np.array([np.sum(F * (tried.precision[0] @ F), axis=0) for tried in grid])
+    (n, d), grid = F.shape, _Grid.of(course, len(F))
+    squares = grid.squares(F)
     shape, rate = RELEVANCE_SHAPE + 0.5 * n, RELEVANCE_SHAPE / d + 0.5 * squares
     fit = -0.5 * squares if fixed else -shape * np.log(rate)
-    chance = softmax(fit + 0.5 * np.array([[tried.precision[1]] for tried in grid]), axis=0)
-    which = [int(rng.choice(len(grid), p=chance[:, a])) for a in range(d)]
+    chance = softmax(fit + 0.5 * grid.log_dets[:, None], axis=0).cumsum(axis=0)
+    which = np.minimum((chance < rng.random(d)).sum(axis=0), len(chance) - 1)
     drawn = rng.standard_gamma(shape, d)
-    precision = np.ones(d) if fixed else drawn / rate[which, range(d)]
+    precision = np.ones(d) if fixed else drawn / rate[which, np.arange(d)]
     noise = rng.standard_normal((n, d)) / np.sqrt(precision)
-    chosen = [grid[w] for w in which]
-    S = np.column_stack(
-        [c.prior.pulled(F[:, a]) + c.root @ noise[:, a] for a, c in enumerate(chosen)]
-    )
-    far = np.array([c.variance for c in chosen])
-    return Gaussian(np.diag(precision), S * precision), Gaussian(
-        np.diag(precision / far), np.zeros(d)
-    )
+    S = np.column_stack([grid.smooth(int(w), F[:, a], noise[:, a]) for a, w in enumerate(which)])
+    elsewhere = Gaussian(np.diag(precision / grid.variances[which]), np.zeros(d))
+    return Gaussian(np.diag(precision), S * precision), elsewhere
