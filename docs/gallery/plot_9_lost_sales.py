@@ -91,7 +91,7 @@ axes[0].fill_between(
 axes[0].plot(day, demand[which], color="0.4", lw=1, label="demand (truth)")
 axes[0].plot(day[past], sold[which, past], color="#0072B2", drawstyle="steps-mid", label="sold")
 axes[0].axvline(55.5, color="0.6", lw=1, ls=":")
-axes[0].text(56, 0, " next week", color="0.4", va="bottom")
+axes[0].text(56, 45, "next week", color="0.4", va="top", rotation=90)
 axes[0].set(xlabel="day", ylabel="pieces", title=str(sales.row_labels[which]))
 axes[0].legend(loc="upper left", fontsize="small")
 

@@ -203,8 +203,8 @@ class FroCMC(estimators.FroCMC):
         self.n_blocks = n_blocks
         self.cells = cells
 
-    def _fit(self, X: Any, y: Any, dense_result: bool = False) -> Any:
-        return with_workers_that_stay(partial(super()._fit, X, y, dense_result))
+    def _fit(self, X: Any, y: Any, dense_result: bool = False, known: Any = None) -> Any:
+        return with_workers_that_stay(partial(super()._fit, X, y, dense_result, known))
 
     @contextmanager
     def _opened(self, X: Any, dense_result: bool) -> Iterator[Any]:
