@@ -12,7 +12,8 @@ out. That pixels lie between 0 and 16 is told to all methods.
 
 The tables named first, those of a local folder among them (``DECLIP_DATA/tables``), were looked at
 with other seeds when `restore` was made; the others were not. With ``--again`` the stored results
-of the other methods are kept, and `restore` alone is run anew.
+of the other methods are kept, and `restore` alone is run anew; so are cases of which no result of
+`restore` is stored.
 """
 
 from __future__ import annotations
@@ -228,8 +229,8 @@ def main() -> None:
         for name, treatment, seed in bar.track(todo, description="tables"):
             settings = {"table": name, "treatment": treatment, "seed": seed}
             key = f"{name} {treatment} seed {seed}".replace(" ", "-")
-            stored = RUNS.with_settings(key, settings) if args.again else None
-            if stored:
+            stored = RUNS.with_settings(key, settings)
+            if stored and (args.again or "restore" not in stored["errors"]):
                 found = stored | environment() | run(**_arguments(settings), stored=stored)
                 RUNS.add(key, found)
             found = RUNS.resume(key, settings, lambda s=settings: run(**_arguments(s)))
