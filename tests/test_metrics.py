@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
+from sklearn.metrics import cohen_kappa_score, log_loss
 
 from declip import metrics
 
@@ -126,3 +127,46 @@ def test_an_infinite_ceiling_is_refused(metric):
 def test_shapes_that_differ_are_refused(metric):
     with pytest.raises(ValueError, match=r"same shape; got y_true \(2,\), y_pred \(3,\)"):
         metric([1, 2], [1, 2, 3])
+
+
+LEVELS = [1, 2, 3, 4, 5]
+
+
+def told_levels(n=200, seed=0):
+    rng = np.random.default_rng(seed)
+    return rng.choice(LEVELS, n), rng.choice(LEVELS, n), rng.dirichlet(np.ones(5), n)
+
+
+def test_level_scores_agree_with_scikit_learn():
+    truth, said, chances = told_levels()
+    expected = cohen_kappa_score(truth, said, weights="quadratic", labels=LEVELS)
+    assert metrics.quadratic_weighted_kappa(truth, said, LEVELS) == pytest.approx(expected)
+    expected = log_loss(truth, chances, labels=LEVELS)
+    assert metrics.level_log_score(truth, chances, LEVELS) == pytest.approx(expected)
+
+
+def test_the_ranked_probability_score_is_a_sum_of_brier_scores():
+    truth, _, chances = told_levels()
+    expected = sum(np.mean((chances[:, :k].sum(axis=1) - (truth <= k)) ** 2) for k in LEVELS[:-1])
+    assert metrics.ranked_probability_score(truth, chances, LEVELS) == pytest.approx(expected)
+
+
+def test_level_scores_of_nothing_are_nan_and_of_the_impossible_infinite():
+    assert np.isnan(metrics.level_log_score([], np.empty((0, 5)), LEVELS))
+    assert np.isnan(metrics.ranked_probability_score([], np.empty((0, 5)), LEVELS))
+    assert np.isnan(metrics.quadratic_weighted_kappa([2, 2], [2, 2], LEVELS))
+    assert metrics.level_log_score([1], [[0, 1, 0, 0, 0]], LEVELS) == np.inf
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: metrics.level_log_score([6], [[1, 0, 0, 0, 0]], LEVELS), "6, which is none"),
+        (lambda: metrics.level_log_score([1], [[0.5, 0.5]], LEVELS), r"got \(1, 2\)"),
+        (lambda: metrics.level_log_score([1], [[0.5] * 5], LEVELS), "add up to 1"),
+        (lambda: metrics.quadratic_weighted_kappa([1], [1, 2], LEVELS), "same length"),
+    ],
+)
+def test_level_scores_refuse_what_makes_no_sense(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()

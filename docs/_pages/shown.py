@@ -78,6 +78,12 @@ def kept_result(name: str) -> str:
     return f"\n{words.rstrip()}\n" if len(table) > 2000 else f"\n{words}{line}{table.rstrip()}\n"
 
 
+def kept_levels() -> str:
+    """Return the tables of the study of ordered levels, under headings of the third level."""
+    text = (RESULTS / "levels.md").read_text().partition("\n")[2]
+    return text.replace("\n## ", "\n### ").rstrip() + "\n"
+
+
 MAKERS: dict[str, Callable[[], str]] = {
     **{name: (lambda name=name: facts.facts()[name]) for name in facts.NAMES},
     "ratings": lambda: f"\n{facts.ratings()}",
@@ -92,6 +98,7 @@ MAKERS: dict[str, Callable[[], str]] = {
     "missing_low": lambda: kept_result("missing_low"),
     "stock_outs": lambda: kept_result("stock_outs"),
     "stream": lambda: kept_result("stream"),
+    "levels": kept_levels,
     "missing_conditions": lambda: kept_result("missing_conditions"),
 }
 

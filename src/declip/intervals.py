@@ -25,6 +25,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from declip.cells import Cells
 from declip.containers import opened
+from declip.levels import Levels
 from declip.losses import CLIPPED_MODES
 from declip.scales import VALUE_SCALES
 from declip.validation import (
@@ -36,6 +37,8 @@ from declip.validation import (
     check_no_limits,
     check_not_negative,
     check_triplets,
+    level_scales,
+    read_levels,
     read_long,
     table_to_triplets,
 )
@@ -47,7 +50,7 @@ __all__ = ["Intervals", "as_intervals", "face_value"]
 class Intervals:
     """Observed cells of a table, each as an interval; frozen, sorted, seen by rows and by columns.
 
-    Build one by `from_table`, `from_long`, `from_triplets` or `from_bounds`.
+    Build one by `from_table`, `from_levels`, `from_long`, `from_triplets` or `from_bounds`.
 
     Attributes
     ----------
@@ -57,6 +60,8 @@ class Intervals:
         The cells row by row, and column by column (built when first asked for, then kept).
     row_labels, col_labels : ndarray or None
         Labels of the input, if it had any.
+    levels : Levels or None
+        The scales of columns that are told in ordered levels, if there are any.
 
     Examples
     --------
@@ -71,6 +76,7 @@ class Intervals:
     by_row: Cells = field(repr=False)
     row_labels: NDArray | None = field(default=None, repr=False)
     col_labels: NDArray | None = field(default=None, repr=False)
+    levels: Levels | None = field(default=None, repr=False)
 
     @classmethod
     def from_table(
@@ -165,6 +171,73 @@ class Intervals:
         """
         found = read_long(frame, (row, column, value), {"ceiling": ceiling, "floor": floor})
         return cls.from_cells(found.cells, **found.limits, tol=tol)
+
+    @classmethod
+    def from_levels(
+        cls,
+        X: Any,
+        edges: Any = None,
+        *,
+        levels: Any = None,
+        ceiling: Any = None,
+        floor: Any = None,
+        allow_empty: bool = False,
+    ) -> Intervals:
+        """Read a table of ordered levels: each says between which edges a value lies.
+
+        The lowest level is open below, and the highest above. Edges that are not known are a first
+        guess here, and `BayesCMC` with ``levels=`` samples them.
+
+        Parameters
+        ----------
+        X : table or Intervals of shape (n_rows, n_cols)
+            Numbers, or ordered categories (pandas with ``ordered=True``, an Enum of polars), or
+            texts that ``levels`` lists. If there are categories, columns of numbers beside them are
+            no levels but values. Of an `Intervals` (such as `from_long` makes) the exact cells.
+        edges : None, sequence of float or mapping, default=None
+            Between the levels, one fewer than these, for all columns or by column. None is halfway
+            between numbers; texts count as 1, 2, 3, ....
+        levels : None, sequence or mapping, default=None
+            Levels from low to high, for all columns; or by column, then the others hold values.
+            None is the categories, or all numbers that the table has anywhere.
+        ceiling, floor : see `from_table`
+            Limits of columns that hold values.
+        allow_empty : bool, default=False
+            Whether a table without any observed cell is accepted.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from declip import Intervals
+        >>> order = pd.CategoricalDtype(["never", "sometimes", "often"], ordered=True)
+        >>> frame = pd.DataFrame({"sport": ["never", "often", None], "age": [31.0, 24, 57]})
+        >>> answers = Intervals.from_levels(frame.astype({"sport": order}))
+        >>> answers.levels.scales[0].edges, answers.n_exact
+        (array([1.5, 2.5]), 3)
+        """
+        if isinstance(X, Intervals):
+            check_no_limits("An Intervals", ceiling, floor, 0.0)
+            return X._in_levels(levels, edges)
+        container = opened(X)
+        cells, scales = read_levels(container, levels, edges, allow_empty=allow_empty)
+        limits = container.limit(ceiling, "ceiling"), container.limit(floor, "floor")
+        lower, upper = apply_limits(cells, *limits, 0.0)
+        lower, upper = scales.bounds(cells.cols, cells.values, lower, upper)
+        by_row = Cells.from_sorted(cells.shape[0], cells.rows, cells.cols, lower, upper)
+        return cls(cells.shape, by_row, cells.row_labels, cells.col_labels, scales)
+
+    def _in_levels(self, levels: Any, edges: Any) -> Intervals:
+        """Return the table with exact cells as levels."""
+        side = self.by_row
+        labels = self.row_labels, self.col_labels
+        exact = Triplets(side.exact_rows(), side.exact_idx, side.value, self.shape, *labels)
+        scales = level_scales(exact, levels, edges)
+        _, cols, lower, upper = self.triplets()
+        is_exact = np.arange(len(cols)) < self.n_exact
+        bounds = scales.bounds(cols[is_exact], side.value, side.value, side.value)
+        lower, upper = lower.copy(), upper.copy()
+        lower[is_exact], upper[is_exact] = bounds
+        return replace(self.with_bounds(lower, upper), levels=scales)
 
     @classmethod
     def from_bounds(cls, lower: Any, upper: Any) -> Intervals:
@@ -374,9 +447,8 @@ class Intervals:
         """Return some rows, in the order given."""
         rows = np.arange(self.shape[0])[np.asarray(rows, dtype=np.intp)]
         labels = None if self.row_labels is None else self.row_labels[rows]
-        return Intervals(
-            (len(rows), self.shape[1]), self.by_row.take(rows), labels, self.col_labels
-        )
+        shape = len(rows), self.shape[1]
+        return Intervals(shape, self.by_row.take(rows), labels, self.col_labels, self.levels)
 
     def astype(self, dtype: Any) -> Intervals:
         """Return the same table with bounds of another floating type."""

@@ -19,8 +19,11 @@ __all__ = [
     "at_ceiling_f1",
     "clipped_relative_rmse",
     "interval_rmse",
+    "level_log_score",
     "ndcg_at_k",
     "precision_at_k",
+    "quadratic_weighted_kappa",
+    "ranked_probability_score",
     "relative_rmse",
 ]
 
@@ -312,3 +315,118 @@ def _ranked(scores: NDArray, rows: ArrayLike) -> tuple[NDArray, NDArray]:
     place = np.empty(len(scores), int)
     place[order] = np.arange(len(scores)) - np.repeat(starts, np.bincount(row))
     return row, place
+
+
+def level_log_score(y_true: ArrayLike, y_prob: ArrayLike, levels: ArrayLike) -> float:
+    """Return the mean of minus the log of the probability that was given to the level that came.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n_cells,)
+        The levels that came.
+    y_prob : array-like of shape (n_cells, n_levels)
+        Probabilities, as of `BayesCMC.predict_levels`.
+    levels : array-like of shape (n_levels,)
+        The levels, in the order of the probabilities.
+
+    Returns
+    -------
+    float
+        0 is perfect; infinite if something came that was held to be impossible. NaN for no cell.
+
+    Examples
+    --------
+    >>> from declip.metrics import level_log_score
+    >>> level_log_score([1, 3], [[0.5, 0.25, 0.25], [0.25, 0.25, 0.5]], [1, 2, 3])
+    0.693
+    """
+    came, chances = _levels_and_chances(y_true, y_prob, levels)
+    with np.errstate(divide="ignore"):
+        logs = np.log(chances[np.arange(len(came)), came])
+    return float(-logs.mean()) if len(came) else np.nan
+
+
+def ranked_probability_score(y_true: ArrayLike, y_prob: ArrayLike, levels: ArrayLike) -> float:
+    """Return the mean sum of squared errors of the probabilities of no more than each level.
+
+    A probability on a level far from the one that came costs more than on one beside it.
+
+    Parameters
+    ----------
+    y_true, y_prob, levels : array-like
+        As in `level_log_score`.
+
+    Returns
+    -------
+    float
+        0 is perfect, and the number of levels less 1 the worst; NaN for no cell.
+
+    Examples
+    --------
+    >>> from declip.metrics import ranked_probability_score
+    >>> ranked_probability_score([1, 3], [[0.5, 0.25, 0.25], [0.25, 0.25, 0.5]], [1, 2, 3])
+    0.312
+    """
+    came, chances = _levels_and_chances(y_true, y_prob, levels)
+    below = np.cumsum(chances, axis=1)[:, :-1]
+    truth = came[:, None] <= np.arange(chances.shape[1] - 1)
+    return float(((below - truth) ** 2).sum(axis=1).mean()) if len(came) else np.nan
+
+
+def quadratic_weighted_kappa(y_true: ArrayLike, y_pred: ArrayLike, levels: ArrayLike) -> float:
+    """Return Cohen's kappa of levels and predicted ones, errors weighted by their squares.
+
+    Parameters
+    ----------
+    y_true, y_pred : array-like of shape (n_cells,)
+        The levels that came, and those that were predicted.
+    levels : array-like of shape (n_levels,)
+        All levels from low to high; errors are counted in steps between them.
+
+    Returns
+    -------
+    float
+        1 is perfect, 0 is chance; NaN for no cell, or where all are of one level.
+
+    Examples
+    --------
+    >>> from declip.metrics import quadratic_weighted_kappa
+    >>> quadratic_weighted_kappa([1, 2, 3, 3], [1, 2, 3, 2], levels=[1, 2, 3])
+    0.8
+    """
+    names = np.asarray(levels)
+    came, said = _places(y_true, names, "y_true"), _places(y_pred, names, "y_pred")
+    if len(came) != len(said):
+        raise ValueError(
+            f"y_true and y_pred must have the same length: {len(came)}, not {len(said)}."
+        )
+    if not len(came):
+        return np.nan
+    # 1 - E (a - b)^2 over the same for pairs at random
+    apart = came.var() + said.var() + (came.mean() - said.mean()) ** 2
+    return float(1 - ((came - said) ** 2).mean() / apart) if apart > 0 else np.nan
+
+
+def _levels_and_chances(
+    y_true: ArrayLike, y_prob: ArrayLike, levels: ArrayLike
+) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
+    names, chances = np.asarray(levels), np.asarray(y_prob, np.float64)
+    came = _places(y_true, names, "y_true")
+    if chances.shape != (len(came), len(names)):
+        raise ValueError(
+            f"y_prob must have a row for each cell and a column for each level, "
+            f"{(len(came), len(names))}; got {chances.shape}."
+        )
+    if chances.size and (chances.min() < 0 or abs(chances.sum(axis=1) - 1).max() > 1e-6):
+        raise ValueError("y_prob must hold probabilities: none below 0, and rows that add up to 1.")
+    return came, chances
+
+
+def _places(values: ArrayLike, names: NDArray, what: str) -> NDArray[np.intp]:
+    """Return the place of each value among the levels."""
+    given = np.asarray(values).ravel()
+    found = given[:, None] == names
+    lost = np.flatnonzero(~found.any(axis=1))
+    if len(lost):
+        raise ValueError(f"{what} holds {given.tolist()[lost[0]]!r}, which is none of the levels.")
+    return found.argmax(axis=1)

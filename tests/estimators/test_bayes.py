@@ -277,6 +277,44 @@ def test_convergence_is_reported_by_kind(fitted):
     assert np.median(fitted.ess_["cells"]) > 30
 
 
+def test_noise_scales_and_effective_sizes_count_for_convergence(fitted, monkeypatch):
+    run = fitted.run_
+    assert run.disagreement() == ""
+    apart = {**run.r_hat(), "noise scales": np.full(5, 1.3)}
+    monkeypatch.setattr(type(run), "r_hat", lambda _: apart)
+    assert run.disagreement() == "R-hat is above 1.2 for 100% of the noise scales"
+    monkeypatch.undo()
+    few = {**run.effective(), "cells": np.full(5, 4.0)}
+    monkeypatch.setattr(type(run), "effective", lambda _: few)
+    assert "effective sample size is below 10 for 100% of the cells" in run.disagreement()
+    assert not run.converged
+
+
+def test_chains_are_kept_apart(fitted):
+    chains = fitted.posterior_.by_chain()
+    assert len(chains) == fitted.chains == 2
+    samples = [sample for chain in chains for sample in chain.samples]
+    assert all(a is b for a, b in zip(samples, fitted.posterior_.samples, strict=True))
+    at = np.array([0, 1], np.int32), np.array([2, 3], np.int32)
+    each = [chain.predict(*at) for chain in chains]
+    assert_allclose(np.mean(each, axis=0), fitted.posterior_.predict(*at))
+
+
+def test_a_posterior_prints_in_ten_lines(fitted):
+    lines = str(fitted.posterior_).splitlines()
+    assert lines[0] == f"Posterior of a {X.shape[0]} x {X.shape[1]} table"
+    assert len(lines) <= 10
+    means = fitted.posterior_.column_means()
+    assert_allclose(means, fitted.posterior_.block().mean(axis=0), rtol=1e-5)
+
+
+def test_transform_of_the_fitted_rows_agrees_with_fit_transform(fitted):
+    once, again = fitted._restored(fitted.intervals_, fitted.posterior_), fitted.transform(X)
+    spread = fitted.posterior_.moments(*np.indices(X.shape, np.int32).reshape(2, -1))[1]
+    # means over 150 draws, one in three of them independent: five standard errors of the two
+    assert np.all(abs(once - again).ravel() < 5 * spread * np.sqrt(2 / 50))
+
+
 @pytest.mark.filterwarnings("default")
 def test_chains_that_do_not_agree_bring_a_warning_that_says_what_to_do():
     with pytest.warns(ConvergenceWarning, match="Raise n_samples and burn_in, or set warm_start"):

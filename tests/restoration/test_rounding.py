@@ -4,7 +4,7 @@ import numpy as np
 from numpy.testing import assert_allclose, assert_array_equal
 
 from declip import Intervals, restore
-from declip.restoration.rounding import RoundingGrid
+from declip.restoration.rounding import RoundingGrid, told_levels
 
 INF = np.inf
 
@@ -77,3 +77,19 @@ def test_a_few_strays_between_whole_numbers_hide_no_step():
 def test_one_step_counts_where_many_share_its_value():
     values = [*np.repeat([4.0, 5.0], 40), 4.3]
     assert_allclose(RoundingGrid.of(column(values, ceiling=5.0)).sizes[1], 1.0)
+
+
+def test_levels_are_few_values_at_even_distances():
+    rng = np.random.default_rng(0)
+    answers = rng.integers(1, 6, 200).astype(float)
+    assert_array_equal(told_levels(column(answers, ceiling=5)), [1, 2, 3, 4])
+    assert told_levels(column(np.where(answers == 3, 3.3, answers))) is None
+    assert told_levels(column(answers[:30])) is None  # too few to tell
+    assert told_levels(column(rng.normal(size=200))) is None
+
+
+def test_restore_tells_of_levels():
+    rng = np.random.default_rng(0)
+    opinion = 3.5 + rng.normal(size=(60, 1)) + 0.5 * rng.normal(size=(60, 6))
+    r = restore(np.clip(np.round(opinion), 1, 5), ceiling=5, effort="quick", random_state=0)
+    assert any("are levels (1, 2, 3, 4)" in note for note in r.warnings)

@@ -45,8 +45,8 @@ def _normal_wishart_rows(size, n, d, rng):
     return (rng.standard_normal((size, n, d)) + mu) @ spread.transpose(0, 2, 1)
 
 
-def draw_chain(model, shape, ceiling, seen, rng):
-    """Draw parameters and a table from the prior; return it with a chain that stands at them."""
+def draw_state(model, shape, rng):
+    """Draw factors, noise scales, weights and a table of true values from the prior."""
     (n, m), k = shape, model.rank
     if model.noise == "column":
         A, B = np.zeros((n, k + 1)), 10 * rng.standard_normal((m, k + 1))
@@ -63,15 +63,27 @@ def draw_chain(model, shape, ceiling, seen, rng):
     weight = rng.gamma(model.df / 2, 2 / model.df, shape) if model.df else np.ones(shape)
     factors = LowRank(A, B, bias=True)
     truth = factors.block() + rng.standard_normal(shape) / np.sqrt(np.outer(rows, cols) * weight)
-    table = Table(observe(truth, ceiling, seen))
+    return factors, NoiseScales(model.noise, rows, cols, level), weight, truth
+
+
+def chain_at(table, model, drawn, rng):
+    """Return a chain that stands at what was drawn from the prior."""
+    factors, scales, weight, truth = drawn
     side = table.cells.by_row
     exact, censored = (side.exact_rows(), side.exact_idx), (side.censored_rows(), side.censored_idx)
     chain = Chain.start(table, model, np.random.SeedSequence(int(rng.integers(2**31))))
-    chain.factors, chain.scales = factors, NoiseScales(model.noise, rows, cols, level)
+    chain.factors, chain.scales = factors, scales
     chain.z = truth[censored]
     if model.df:
         chain.weights = weight[exact], weight[censored]
-    return table, chain
+    return chain
+
+
+def draw_chain(model, shape, ceiling, seen, rng):
+    """Draw parameters and a table from the prior; return it with a chain that stands at them."""
+    drawn = draw_state(model, shape, rng)
+    table = Table(observe(drawn[-1], ceiling, seen))
+    return table, chain_at(table, model, drawn, rng)
 
 
 def noise_law(model):

@@ -22,13 +22,16 @@ def inference_data(run: Run, cells: Intervals) -> Any:
 
     monitor, units = run.monitor, run.units
     traces = np.moveaxis(np.array(run.traces), 0, 1)  # chain, draw, quantity
-    x, means, noise = (traces[..., part] for part in monitor.kinds.values())
+    found = {kind: traces[..., part] for kind, part in monitor.kinds.items()}
+    x, means, noise = (found[kind] for kind in ("cells", "column means", "noise scales"))
+    edges = {"edges": found["edges"]} if "edges" in found else {}
     rows, cols = _labels(cells.row_labels, monitor.rows), _labels(cells.col_labels, monitor.cols)
     return arviz.from_dict(
         posterior={
             "cells": units.restore(x, monitor.cols),
             "column_means": units.restore(means, monitor.columns),
             "noise_scales": np.exp(noise) * units.scale[monitor.columns],
+            **edges,
         },
         coords={
             "cell": [f"{row}, {col}" for row, col in zip(rows, cols, strict=True)],

@@ -199,10 +199,14 @@ class CompletionEstimator(CallbackSupportMixin, FittedTable[Matrix], Generic[Sta
     @contextmanager
     def _opened(self, X: Any, dense_result: bool) -> Iterator[Any]:
         """Yield the table to be fitted, at hand as long as the fit lasts."""
-        intervals = as_intervals(X, self.ceiling, self.floor, estimator=self)
+        intervals = self._read(X)
         if dense_result:
             check_memory(intervals.shape, intervals.dtype, "fit_transform", _USE_FIT)
         yield intervals
+
+    def _read(self, X: Any) -> Intervals:
+        """Return the cells of the table to be fitted."""
+        return as_intervals(X, self.ceiling, self.floor, estimator=self)
 
     def _snapshot(self, state: Any) -> Any:
         """Return the state after a sweep as it will not change any more."""
@@ -248,7 +252,8 @@ class CompletionEstimator(CallbackSupportMixin, FittedTable[Matrix], Generic[Sta
         """Return the cells as ``clipped`` asks, or say why they cannot be fitted."""
         self._check_shape(intervals.shape)
         treated = intervals.treat(self.clipped)
-        if treated.n_exact == 0:
+        in_levels = getattr(treated, "levels", None) is not None
+        if treated.n_exact == 0 and not in_levels:
             check_some_exact(treated.by_row.lower, treated.by_row.upper, len(intervals))
         if intervals.n_censored == 0 and not (self.ceiling is None and self.floor is None):
             warn_nothing_clipped(self.ceiling is not None, self.floor is not None)
@@ -257,8 +262,9 @@ class CompletionEstimator(CallbackSupportMixin, FittedTable[Matrix], Generic[Sta
             ("column", treated.by_col, treated.col_labels),
         ):
             exact, censored = np.diff(side.exact_ptr), np.diff(side.censored_ptr)
+            told = exact + censored if in_levels else exact
             warn_about_coverage(
-                axis, exact, exact + censored, self._rank_to_fit(treated.shape), labels
+                axis, told, exact + censored, self._rank_to_fit(treated.shape), labels
             )
         return treated
 

@@ -20,18 +20,20 @@ from declip.estimators.side import Side, precisely_weighed
 from declip.intervals import Intervals
 from declip.scaling import mostly_missing
 from declip.solvers.gibbs import (
-    JUDGED,
-    R_HAT_LIMIT,
     KnownSides,
     Model,
     Posterior,
     Run,
     Schedule,
+    mean_edges,
     sample_posterior,
+    two_levels,
     weigh_patterns,
 )
 from declip.validation import (
     MISSING_WORDS,
+    check_level_model,
+    check_level_sides,
     check_memory,
     check_missing,
     check_missing_model,
@@ -101,6 +103,15 @@ class BayesCMC(PosteriorEstimator):
     period : float, array-like of float or None, default=None
         Lengths of seasons along ``order``, in steps: 7 for weekdays. How large they are is
         estimated.
+    levels : None, "known", "shared", "column", "pooled" or bool, default=None
+        For tables of ordered levels, read by `Intervals.from_levels` (or given as an `Intervals`
+        that has levels): how the edges between these are found.
+
+        - "known": they are as given.
+        - "shared": sampled, one set for all columns of a scale. True says the same.
+        - "column": sampled, for each column on its own.
+        - "pooled": sampled for each column, and drawn towards what the columns have in common.
+        - None or False: X holds values. Of an `Intervals` with levels the edges are known.
     max_kept : int, default=200
         Samples kept, at equal distances, for everything that is asked after the fit. Memory does
         not grow with ``n_samples``.
@@ -119,7 +130,7 @@ class BayesCMC(PosteriorEstimator):
     Attributes
     ----------
     posterior_ : Posterior
-        The samples that were kept.
+        The samples that were kept; ``print`` sums them up, ``by_chain()`` keeps chains apart.
     noise_scale_ : ndarray of shape (n_features,)
         Posterior mean of the noise scale of each column, in its units.
     row_noise_ : ndarray of shape (n_samples,)
@@ -136,10 +147,17 @@ class BayesCMC(PosteriorEstimator):
     detection_ : dict or None
         The detection curve, if there is one: "limit" and "width" of each column, in its units, and
         the share "lost" by chance. Posterior means.
+    levels_ : Levels or None
+        The scales of the columns, if they are told in levels.
+    edges_ : tuple of (ndarray or None), or None
+        Posterior means of the edges of each column in levels.
     r_hat_, ess_ : dict of ndarray
-        Split R-hat and effective sample size of some "cells", "column means" and "noise scales".
+        Split R-hat and effective sample size of some "cells", "column means", "noise scales" and
+        "edges".
     converged_ : bool
-        Whether R-hat is below 1.1 for at least nine in ten of the cells and of the column means.
+        Whether nine in ten of each kind have an R-hat of at most 1.1 (noise scales and edges 1.2)
+        and an effective size of at least 5 for each chain; of noise scales, which factors may stand
+        for, half.
     history_ : ndarray of shape (n_iter_,)
         Misfit after each sweep, the mean over the chains: minus the log density of the noise, in
         the mean over observed cells with clipped ones as drawn, up to a constant.
@@ -176,6 +194,17 @@ class BayesCMC(PosteriorEstimator):
     :math:`l_j`. Limits and widths move by Metropolis steps with the missing cells integrated out.
     Clipped cells do not tell of the curve, and rows without an exact cell are left out.
 
+    With ``levels`` two edges of a scale (near the quartiles of the answers) stay where they are
+    given, since offsets, factors and noise say where values lie and how far they spread. The logs
+    of the gaps between edges, over those given and less their mean, are N(0, 1); for "pooled"
+    :math:`N(\mu, \tau^2)` with :math:`\mu \sim N(0, 1)` and :math:`\tau^2 \sim IG(2, 1/10)`. Edges
+    move by Metropolis steps with the values of the cells integrated out (Cowles 1996). Two levels
+    tell of no scale: the noise of such columns is 1 in the units of the sampler (1-bit completion
+    with a probit link). ``df=8`` comes close to a logistic one.
+
+    ``fit(X).transform(X)`` draws the rows anew under the columns of every sample, and these are
+    samples given X: it agrees with ``fit_transform(X)`` up to Monte Carlo error.
+
     A clipped cell is drawn with the factors of its row (or column) integrated out, from a truncated
     normal by exponential rejection in the tail.
 
@@ -203,6 +232,7 @@ class BayesCMC(PosteriorEstimator):
         "df": [Interval(Real, 1, None, closed="neither"), None],
         "missing": [StrOptions(set(MISSING_WORDS)), Mapping],
         **ORDER_CONSTRAINTS,
+        "levels": [StrOptions({"known", "shared", "column", "pooled"}), "boolean", None],
         "max_kept": [Interval(Integral, 2, None, closed="left")],
         "random_state": ["random_state"],
         "warm_start": ["boolean"],
@@ -224,6 +254,7 @@ class BayesCMC(PosteriorEstimator):
         order: str | None = None,
         smooth: int = 1,
         period: Any = None,
+        levels: str | bool | None = None,
         max_kept: int = 200,
         random_state: Any = None,
         n_jobs: int | None = None,
@@ -244,6 +275,7 @@ class BayesCMC(PosteriorEstimator):
         self.order = order
         self.smooth = smooth
         self.period = period
+        self.levels = levels
         self.max_kept = max_kept
         self.random_state = random_state
         self.n_jobs = n_jobs
@@ -269,20 +301,30 @@ class BayesCMC(PosteriorEstimator):
 
     def _weighed(self, cells: Any, known: Any, settled: dict[str, Any]) -> Any:
         check_side_model(known.names, self.df, self.missing)
+        check_level_sides(self.levels, known.names)
         return precisely_weighed(cells, known)
+
+    def _read(self, X: Any) -> Intervals:
+        if not self.levels or isinstance(X, Intervals):
+            return super()._read(X)
+        return Intervals.from_levels(X, ceiling=self.ceiling, floor=self.floor)
 
     def _chosen(self, intervals: Intervals, errors: bool = False) -> Model:
         """Return the model, with "auto" settled."""
-        shape, noise = intervals.shape, self.noise
+        rank, noise = rank_to_fit(self.n_components, intervals.shape), self.noise
         if errors:
             noise = "known"
         if noise == "auto":
             ratings = self.missing == "random" and mostly_missing(intervals)
             shared = ratings or self.order == "columns"
             noise = "row+column" if shared else "column"
-        rank = rank_to_fit(self.n_components, shape)
-        order = course_of(self.order, self.smooth, self.period, shape)
-        return Model(rank, noise, float(self.df or 0.0), order=order)
+            two = two_levels(intervals)
+            # of two levels throughout, nothing tells the noise of one row from that of another
+            noise = "global" if shared and two is not None and two.all() else noise
+        check_level_model(intervals, self.levels, self.missing)
+        levels = "shared" if self.levels is True else str(self.levels or "")
+        order = course_of(self.order, self.smooth, self.period, intervals.shape)
+        return Model(rank, noise, float(self.df or 0.0), order=order, levels=levels)
 
     def _with_missing(self, model: Model, table: Intervals, seed: int, threads: int) -> Model:
         """Return the model with why cells of each column are missing, "auto" settled."""
@@ -332,6 +374,8 @@ class BayesCMC(PosteriorEstimator):
             "missing_": tuple(_WORDS[s] for s in signs),
             "missing_evidence_": self.__dict__.pop("_evidence", None),
             "detection_": _curve_of(posterior),
+            "levels_": table.levels,
+            "edges_": None if table.levels is None else mean_edges(posterior, table.levels),
             "row_noise_": rows,
             "noise_scale_": cols,
             "singular_values_": np.mean([s.factors.singular_values() for s in some], axis=0),
@@ -361,14 +405,11 @@ class BayesCMC(PosteriorEstimator):
             raise ValueError("samples and cells are not of one table")
 
     def _not_converged(self, state: Run) -> str:
-        r_hat = state.r_hat()
-        worst = max(JUDGED, key=lambda kind: np.mean(~(r_hat[kind] <= R_HAT_LIMIT)))
-        share = np.mean(~(r_hat[worst] <= R_HAT_LIMIT))
         return (
             f"the {self.chains} chains of BayesCMC do not agree yet after {state.n_iter} "
-            f"sweeps: R-hat is above {R_HAT_LIMIT} for {share:.0%} of the {worst} that were "
-            "looked at (r_hat_ has them all). Raise n_samples and burn_in, or set warm_start=True "
-            "and fit again to go on; if that does not help, lower n_components."
+            f"sweeps: {state.disagreement()} that were looked at (r_hat_ and ess_ have them all). "
+            "Raise n_samples and burn_in, or set warm_start=True and fit again to go on; if that "
+            "does not help, lower n_components."
         )
 
     def _most_sweeps(self) -> int:

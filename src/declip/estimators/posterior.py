@@ -12,9 +12,16 @@ from sklearn.utils.validation import check_is_fitted
 
 from declip.estimators.side import SideInformationEstimator
 from declip.intervals import Intervals
+from declip.levels import Levels
 from declip.lowrank import LowRank
-from declip.solvers.gibbs import KnownSides, Posterior, Run, credible_interval
-from declip.validation import check_memory
+from declip.solvers.gibbs import (
+    KnownSides,
+    Posterior,
+    Run,
+    credible_interval,
+    level_probabilities,
+)
+from declip.validation import check_columns, check_memory, named_columns, one_scale
 
 __all__ = ["LARGEST_SEED", "PosteriorEstimator"]
 
@@ -24,8 +31,10 @@ LARGEST_SEED = 2**31 - 1
 class PosteriorEstimator(SideInformationEstimator[Run, Posterior]):
     """Answers questions about cells from samples of a posterior.
 
-    The subclass fits: it leaves ``posterior_``, ``run_`` and ``intervals_``.
+    The subclass fits: it leaves ``posterior_``, ``run_``, ``intervals_`` and ``levels_``.
     """
+
+    levels_: Levels | None = None
 
     def predict(
         self,
@@ -143,6 +152,44 @@ class PosteriorEstimator(SideInformationEstimator[Run, Posterior]):
         """
         model, cut = self._model(), np.asarray(threshold, np.float64)
         return model.above(*self._positions(rows, cols), cut, effective_n_jobs(self.n_jobs))
+
+    def predict_levels(self, rows: ArrayLike, cols: ArrayLike) -> NDArray[np.float64]:
+        """Return the posterior probability of every level of cells of columns told in levels.
+
+        As in `predict`, what is known of the very cell counts only through the factors.
+
+        Parameters
+        ----------
+        rows, cols : array-like of int
+            The cells, of the fitted table, in columns of one scale.
+
+        Returns
+        -------
+        ndarray of shape (n_cells, n_levels)
+            Levels from low to high, in the order of ``levels_.scales``.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from declip import BayesCMC
+        >>> rng = np.random.default_rng(0)
+        >>> mood = rng.normal(size=(60, 1)) + rng.normal(size=(60, 6))
+        >>> answers = np.digitize(mood, [-1.5, -0.5, 0.5, 2.0]) + 1.0  # 1 to 5
+        >>> model = BayesCMC(1, levels="shared", n_samples=50, burn_in=50, random_state=0)
+        >>> model.fit(answers).predict_levels([0, 1], [2, 2]).shape
+        (2, 5)
+        """
+        posterior, at = self._model(), self._positions(rows, cols)
+        scale = one_scale(self.levels_, at[1], self.column_labels_)
+        return level_probabilities(posterior, at, scale.cuts, effective_n_jobs(self.n_jobs))
+
+    def _read_new(self, X: Any) -> Intervals:
+        if self.levels_ is None or isinstance(X, Intervals):
+            return super()._read_new(X)
+        limits = {"ceiling": self.ceiling, "floor": self.floor}
+        rows = Intervals.from_levels(X, levels=self.levels_, **limits, allow_empty=True)
+        check_columns(self, named_columns(rows.shape[1], rows.col_labels))
+        return rows
 
     def sample(self, n: int = 5, random_state: Any = None) -> NDArray:
         """Return complete tables drawn from the posterior (multiple imputation).

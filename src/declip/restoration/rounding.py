@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from declip.intervals import Intervals, face_value
 
-__all__ = ["RoundingGrid"]
+__all__ = ["RoundingGrid", "told_levels"]
 
 _NEAREST = 5  # steps at an end of a column, the smallest of which counts
 _FEWEST = 2  # steps without which none is told, unless
@@ -17,6 +17,7 @@ _SHARED = 10  # so many cells share a value
 _SAME = 1e-6  # of the range of a column: closer values are equal
 _COARSE = 0.25  # of the standard deviation of a column: finer steps do not matter
 _TIED = 0.5  # different values for each exact cell, at most, of a column that is rounded
+_MOST_LEVELS, _EACH = 11, 10  # different values of a table in levels, and cells for each of them
 _RARE = 0.05  # of the cells with the commonest value: fewer are strays between the steps
 
 
@@ -86,6 +87,16 @@ class RoundingGrid:
         side = intervals.by_row
         lower, upper = self.inside(side.lower, side.upper, side.censored_idx)
         return replace(intervals, by_row=replace(side, lower=lower, upper=upper))
+
+
+def told_levels(intervals: Intervals) -> NDArray | None:
+    """Return the values of a table that has few, evenly spaced: levels, it seems; else None."""
+    values = np.unique(intervals.by_row.value)
+    several = 3 <= len(values) + bool(intervals.n_censored) and 2 <= len(values) <= _MOST_LEVELS
+    if not several or intervals.n_exact < _EACH * len(values):
+        return None
+    steps = np.diff(values)
+    return values if np.ptp(steps) <= _SAME * np.ptp(values) else None
 
 
 def _sharing(

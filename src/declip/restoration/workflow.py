@@ -34,7 +34,7 @@ from declip.restoration.missing import WhyMissing
 from declip.restoration.model import RestorationModel
 from declip.restoration.output_kind import OutputKind
 from declip.restoration.result import Restoration
-from declip.restoration.rounding import RoundingGrid
+from declip.restoration.rounding import RoundingGrid, told_levels
 from declip.restoration.sampling import in_whole_table, rows_to_learn_from
 from declip.restoration.settings import Settings
 from declip.restoration.tasks import Scaled
@@ -333,6 +333,7 @@ def _warnings(
     if settings.by_rows:
         yield "Rows differ in scale more than columns do: each row has its own units here."
     yield from _rounded(intervals, model.table, names[1])
+    yield from _levels(intervals)
     side = intervals.by_row
     clipped = np.isinf(side.lower).any() or np.isinf(side.upper).any()
     if clipped and choice.reclip is None:
@@ -363,6 +364,18 @@ def _rounded(intervals: Intervals, table: Scaled, axis: str) -> Iterator[str]:
         yield (
             f"{names} recorded in steps (of {step:.3g}): a value at a limit is taken to lie from "
             "half a step inside it on (rounding='none' takes the limit as it stands)."
+        )
+
+
+def _levels(intervals: Intervals) -> Iterator[str]:
+    """Say that a table seems to be told in levels."""
+    levels = told_levels(intervals)
+    if levels is not None:
+        listed = ", ".join(f"{value:g}" for value in levels)
+        yield (
+            f"The exact values are levels ({listed}), taken here for numbers with even distances. "
+            "If they are answers on an ordered scale, BayesCMC(levels='shared') on the table as it "
+            "is finds the distances, and predict_levels their probabilities."
         )
 
 

@@ -28,6 +28,13 @@ from declip.validation.features import (
     read_features,
 )
 from declip.validation.growth import places_at_end, places_by_label, refuse_known_cells
+from declip.validation.levels import (
+    check_level_model,
+    check_level_sides,
+    level_scales,
+    one_scale,
+    read_levels,
+)
 from declip.validation.limits import (
     Limit,
     apply_limits,
@@ -71,6 +78,8 @@ __all__ = [
     "check_cells",
     "check_choice",
     "check_columns",
+    "check_level_model",
+    "check_level_sides",
     "check_logarithms",
     "check_memory",
     "check_missing",
@@ -91,14 +100,17 @@ __all__ = [
     "check_truth",
     "free_memory",
     "label_positions",
+    "level_scales",
     "limits_of_all_cells",
     "name_some",
     "named_columns",
+    "one_scale",
     "places_at_end",
     "places_by_label",
     "places_of",
     "rank_to_fit",
     "read_features",
+    "read_levels",
     "read_long",
     "refuse_known_cells",
     "refuse_long",

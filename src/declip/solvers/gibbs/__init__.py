@@ -1,16 +1,15 @@
 """Gibbs sampling of a low-rank table whose cells are intervals."""
 
-from declip.solvers.gibbs.chain import Model
+from declip.solvers.gibbs.chain import Model, two_levels
 from declip.solvers.gibbs.convergence import effective_sample_size, split_r_hat
 from declip.solvers.gibbs.credible import credible_interval
+from declip.solvers.gibbs.ordinal import level_probabilities, mean_edges
 from declip.solvers.gibbs.pattern import PatternEvidence, weigh_patterns
 from declip.solvers.gibbs.posterior import Posterior
-from declip.solvers.gibbs.sampler import JUDGED, R_HAT_LIMIT, Run, Schedule, sample_posterior
+from declip.solvers.gibbs.sampler import Run, Schedule, sample_posterior
 from declip.solvers.gibbs.side import KnownSides
 
 __all__ = [
-    "JUDGED",
-    "R_HAT_LIMIT",
     "KnownSides",
     "Model",
     "PatternEvidence",
@@ -19,7 +18,10 @@ __all__ = [
     "Schedule",
     "credible_interval",
     "effective_sample_size",
+    "level_probabilities",
+    "mean_edges",
     "sample_posterior",
     "split_r_hat",
+    "two_levels",
     "weigh_patterns",
 ]

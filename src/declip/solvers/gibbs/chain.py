@@ -23,6 +23,7 @@ from declip.solvers.gibbs.detection import (
     MissingDraws,
     Predicted,
 )
+from declip.solvers.gibbs.edges import EdgeDraw, LevelCells
 from declip.solvers.gibbs.ordered import draw_ordered
 from declip.solvers.gibbs.priors import (
     Gaussian,
@@ -56,6 +57,8 @@ class Model:
         by chance; empty if they are in all.
     order : Course, optional
         Which side has an order, and how it goes along it.
+    levels : {"", "known", "shared", "column", "pooled"}
+        Which columns share the edges of levels, if these are sampled.
     """
 
     rank: int
@@ -63,6 +66,7 @@ class Model:
     df: float = 0.0
     missing: tuple[int, ...] = ()
     order: Course | None = None
+    levels: str = ""
 
     @property
     def row_offsets(self) -> bool:
@@ -77,6 +81,7 @@ class Table:
     cells: Intervals
     missing: MissingCells | None = None
     known: KnownSides = _NOTHING
+    levels: LevelCells | None = None
 
     @classmethod
     def of(
@@ -97,21 +102,34 @@ class Table:
 
     def seen_through(self, curve: DetectionCurve, draws: MissingDraws) -> Table:
         """Return the table with the limits beyond which the readings of missing cells lie."""
-        missing, side, order = self.missing, self.cells.by_row, self.censored_order
+        missing = self.missing
         if missing is None:
             return self
-        lower, upper = side.lower.copy(), side.upper.copy()
-        lower[missing.at], upper[missing.at] = curve.limits(missing.cols)
-        cells = replace(self.cells, by_row=replace(side, lower=lower, upper=upper))
-        flipped = replace(self.cells.by_col, lower=lower[order], upper=upper[order])
-        cells.__dict__["by_col"] = flipped
+        made = self._with_limits(missing.at, *curve.limits(missing.cols))
         lost, at = ~draws.low, (missing.rows, missing.cols)
-        counts = tuple(
+        made.__dict__["counts"] = tuple(
             count - np.bincount(index[lost], minlength=len(count))
             for count, index in zip(self.counts, at, strict=True)
         )
+        return made
+
+    def cut_at(self, cuts: NDArray[np.float64] | None) -> Table:
+        """Return the table with the edges between levels where they are now."""
+        if cuts is None or self.levels is None:
+            return self
+        return self._with_limits(self.levels.at, *self.levels.limits(cuts))
+
+    def _with_limits(self, at: NDArray, lower: NDArray, upper: NDArray) -> Table:
+        """Return the table with other bounds of some censored cells, by row and by column."""
+        side, order = self.cells.by_row, self.censored_order
+        low, high = side.lower.copy(), side.upper.copy()
+        low[at], high[at] = lower, upper
+        cells = replace(self.cells, by_row=replace(side, lower=low, upper=high))
+        flipped = replace(self.cells.by_col, lower=low[order], upper=high[order])
+        cells.__dict__["by_col"] = flipped
         made = replace(self, cells=cells)
-        made.__dict__.update(exact_order=self.exact_order, censored_order=order, counts=counts)
+        kept = {"exact_order": self.exact_order, "censored_order": order, "counts": self.counts}
+        made.__dict__.update(kept)
         return made
 
     @cached_property
@@ -199,6 +217,8 @@ class Chain:
         Of factors on features, if these are known.
     groups : GroupDraws or None
         Offsets of groups of rows, if these are known.
+    edges : EdgeDraw or None
+        Where levels are cut, if that is sampled too.
     """
 
     model: Model
@@ -215,6 +235,7 @@ class Chain:
     row_regression: Regression | None = None
     col_regression: Regression | None = None
     groups: GroupDraws | None = None
+    edges: EdgeDraw | None = None
 
     @classmethod
     def start(cls, table: Table, model: Model, seed: np.random.SeedSequence) -> Chain:
@@ -229,7 +250,7 @@ class Chain:
         return cls(
             model=model,
             factors=LowRank(A, B, bias=True),
-            scales=NoiseScales.start(model.noise, cells.shape),
+            scales=NoiseScales.start(model.noise, cells.shape, two_levels(cells)),
             row_prior=standard_normal(width),
             row_regression=Regression.start(known.row_features, width),
             col_regression=Regression.start(known.col_features, k + 1),
@@ -239,6 +260,7 @@ class Chain:
             rng=rng,
             seed=int(seed.generate_state(1, np.uint64)[0]),
             detection=None if table.missing is None else Detection.start(table.missing),
+            edges=None if table.levels is None else EdgeDraw.start(table.levels.sets),
         )
 
     def copy(self) -> Chain:
@@ -251,6 +273,7 @@ class Chain:
         """Draw columns, then rows; the censored cells with both."""
         if self.detection is not None:
             table = table.seen_through(self.detection.curve, self.detection.draws)
+        table = table.cut_at(None if self.edges is None else self.edges.cuts)
         whole, draws = table, CellDraws(self.z, self.weights)
         if self.groups is not None:
             table, draws = self._without_groups(table, draws)
@@ -267,6 +290,8 @@ class Chain:
         if self.detection is not None and table.missing is not None:
             predicted = self._predicted(table.missing, threads)
             self.detection = self.detection.sweep(table.missing, predicted, self.n_sweeps, self.rng)
+        if self.edges is not None and table.levels is not None:
+            self._draw_edges(self.edges, table.levels, threads)
         self.n_sweeps += 1
 
     def _without_groups(self, table: Table, draws: CellDraws) -> tuple[Table, CellDraws]:
@@ -301,6 +326,20 @@ class Chain:
             self.factors = replace(self.factors, B=B)
         self.groups = groups
         self.factors = replace(self.factors, groups=GroupOffsets(grouped.index, groups.offsets))
+
+    def _draw_edges(self, edges: EdgeDraw, cells: LevelCells, threads: int) -> None:
+        """Draw the edges between levels, then the values of the cells between them."""
+        at, units = (cells.rows, cells.cols), cells.units
+        x, scale = self.factors.predict(*at, threads), self.scales.at(*at)
+        if self.weights is not None:
+            scale = scale / np.sqrt(self.weights[1][cells.at])
+        in_units = units.restore(x, cells.cols), scale * units.scale[cells.cols]
+        self.edges = edges.sweep(cells, *in_units, self.n_sweeps, self.rng)
+        key = int(self.rng.integers(2**63)), 0
+        bounds = cells.limits(self.edges.cuts)
+        z = self.z.copy()
+        z[cells.at] = kernels.truncated_normals(x, scale, *bounds, key, threads=threads)
+        self.z = z
 
     def _predicted(self, missing: MissingCells, threads: int = 1) -> Predicted:
         at = missing.rows, missing.cols
@@ -389,6 +428,15 @@ class Chain:
         self.factors = LowRank(A, self.factors.B, bias=True)
         self.misfit = _misfit(scales, squares, table.counts)
         self.scales = scales.draw_rows(table.counts[0], squares, self.rng)
+
+
+def two_levels(cells: Intervals) -> NDArray[np.bool_] | None:
+    """Tell which columns have two levels, and so no scale of their own; None if there are none."""
+    if cells.levels is None:
+        return None
+    sizes = np.array([*map(len, cells.levels.scales), 0])  # the last for columns of numbers
+    two = sizes[cells.levels.of_column] == 2
+    return two if two.any() else None
 
 
 def row_problem(

@@ -16,8 +16,10 @@ from declip.kernels import CellDraws
 from declip.lowrank import GroupOffsets, LowRank
 from declip.solvers.gibbs.chain import Chain, Model, Table, first_draws, row_problem
 from declip.solvers.gibbs.detection import DetectionCurve, MissingDraws, Predicted
+from declip.solvers.gibbs.edges import EdgeSets, LevelCells
 from declip.solvers.gibbs.priors import POOLED_DF, Gaussian, NoiseScales, row_precision
 from declip.solvers.gibbs.side import KnownSides, Regression
+from declip.solvers.gibbs.text import summed_up
 from declip.solvers.gibbs.units import Units
 from declip.svd import SVD, product_svd
 from declip.truncated import NoiseDistribution
@@ -36,7 +38,8 @@ class Sample:
     """One draw: factors in single precision, precisions of the noise, and the prior of the rows.
 
     If missing cells tell of values, the curve by which they do comes with it; if features are
-    known, so do the coefficients of the factors of rows.
+    known, so do the coefficients of the factors of rows; if edges between levels are sampled, the
+    cuts of each set of them.
     """
 
     factors: LowRank
@@ -45,6 +48,7 @@ class Sample:
     row_prior: Gaussian
     curve: DetectionCurve | None = None
     coefficients: NDArray[np.float64] | None = None
+    cuts: NDArray[np.float64] | None = None
 
     @classmethod
     def of(cls, chain: Chain) -> Sample:
@@ -53,7 +57,9 @@ class Sample:
         curve = None if chain.detection is None else chain.detection.curve
         regression = chain.row_regression
         found = None if regression is None else regression.coefficients
-        return cls(chain.factors.astype(np.float32), rows, cols, chain.row_prior, curve, found)
+        cuts = None if chain.edges is None else chain.edges.cuts
+        factors = chain.factors.astype(np.float32)
+        return cls(factors, rows, cols, chain.row_prior, curve, found, cuts)
 
     def _check_loaded(self) -> None:
         """Refuse a draw that was read from a file and is none."""
@@ -83,16 +89,38 @@ class Posterior:
         Of the columns.
     model : Model
         What was fitted.
+    edges : EdgeSets or None
+        Which columns share edges of levels, if these are sampled.
+    chain_of : tuple of int
+        The chain of each sample.
     """
 
     samples: Sequence[Sample]
     units: Units
     model: Model
+    edges: EdgeSets | None = None
+    chain_of: tuple[int, ...] = ()
 
     def _check_loaded(self) -> None:
         """Refuse samples that were read from a file and are not of one table."""
         if {sample.factors.shape[1] for sample in self.samples} != {len(self.units.scale)}:
             raise ValueError("samples and units are not of one table")
+
+    def by_chain(self) -> tuple[Posterior, ...]:
+        """Return the posterior by each chain alone."""
+        chain_of = np.array(self.chain_of or (0,) * len(self.samples))
+        return tuple(
+            replace(
+                self,
+                samples=[s for s, own in zip(self.samples, chain_of, strict=True) if own == chain],
+                chain_of=(int(chain),) * int(np.sum(chain_of == chain)),
+            )
+            for chain in np.unique(chain_of)
+        )
+
+    def __str__(self) -> str:
+        """Return what was sampled, in a few lines."""
+        return summed_up(self)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -217,6 +245,13 @@ class Posterior:
         x, scale = self.samples[which].at(rows, cols)
         return self.units.restore(x, cols), scale * self.units.scale[cols]
 
+    def column_means(self) -> NDArray[np.float64]:
+        """Return the posterior means of the column means of the low-rank matrix."""
+        total = np.zeros(self.shape[1])
+        for F in (sample.factors for sample in self.samples):
+            total += F.Q @ F.P.mean(axis=0) + F.col_offset + F.mean + F.row_offset.mean()
+        return self.units.restore(total / len(self.samples), slice(None))
+
     def noise_scales(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return the mean noise scale of the rows, relative, and of the columns, in their units."""
         rows, cols = np.zeros(self.shape[0]), np.zeros(self.shape[1])
@@ -247,15 +282,14 @@ class Posterior:
 
         Cells without bounds are missing: if that tells of their values, it counts.
         """
-        low, high = self._standard(lower, cols), self._standard(upper, cols)
         total, unseen = np.zeros(len(rows)), self._unseen(lower, upper)
-        for sample in self.samples:
+        for sample, (low, high) in zip(self.samples, self._ends(cols, lower, upper), strict=True):
             x, scale = sample.at(rows, cols, threads)
             value = x + scale * self.law.mean_between((low - x) / scale, (high - x) / scale)
             if sample.curve is not None:
                 value[unseen] = _moments_missing(sample, rows[unseen], cols[unseen])[0]
             total += value
-        return np.clip(self.units.restore(total / len(self.samples), cols), lower, upper)
+        return self._within(total / len(self.samples), cols, lower, upper)
 
     def quantile(
         self,
@@ -275,15 +309,14 @@ class Posterior:
             The probability below the quantile.
         """
         out = np.empty(len(rows))
-        low, high = self._standard(lower, cols), self._standard(upper, cols)
         size, unseen = max(1, _BLOCK // len(self.samples)), self._unseen(lower, upper)
         for part in _blocks(np.flatnonzero(~unseen), size):
             x, scale = (np.array(a) for a in zip(*self._at(rows[part], cols[part]), strict=True))
-            ends = low[part], high[part]
+            ends = self._all_ends(cols[part], lower[part], upper[part])
             out[part] = _mixture_quantile(self.law, x, scale, *ends, share[part])
         for part in _blocks(np.flatnonzero(unseen), size):
             out[part] = self._missing_quantile(rows[part], cols[part], share[part])
-        return np.clip(self.units.restore(out, cols), lower, upper)
+        return self._within(out, cols, lower, upper)
 
     def _missing_quantile(
         self, rows: NDArray[np.int32], cols: NDArray[np.int32], share: NDArray
@@ -310,9 +343,9 @@ class Posterior:
         value: NDArray,
     ) -> NDArray[np.float64]:
         """Return the probability that cells known to lie in [lower, upper] are below a value."""
-        low, high, at = (self._standard(v, cols) for v in (lower, upper, value))
-        total = np.zeros(len(rows))
-        for x, scale in self._at(rows, cols):
+        at, total = self._standard(value, cols), np.zeros(len(rows))
+        ends = self._ends(cols, lower, upper)
+        for (x, scale), (low, high) in zip(self._at(rows, cols), ends, strict=True):
             total += self.law.share_between((low - x) / scale, (high - x) / scale)((at - x) / scale)
         return total / len(self.samples)
 
@@ -328,12 +361,12 @@ class Posterior:
         """Draw the values of cells under one of the samples, noise included."""
         sample, unseen = self.samples[which], self._unseen(lower, upper)
         x, scale = sample.at(rows, cols)
-        bounds = self._standard(lower, cols), self._standard(upper, cols)
+        bounds = self._ends_under(sample, cols, lower, upper)
         z = self.law.draw_between(x, scale, *bounds, seed)
         if unseen.any():
             at = rows[unseen], cols[unseen]
             z[unseen] = _draw_missing(sample, *at, np.random.default_rng(seed))
-        return np.clip(self.units.restore(z, cols), lower, upper)
+        return self._within(z, cols, lower, upper)
 
     def new_rows(
         self,
@@ -351,6 +384,9 @@ class Posterior:
         the fit had any.
         """
         table = Table.of(self.units.standardise(intervals), self.model, known=known)
+        if self.edges is not None:
+            levels = LevelCells.of(intervals.bounded(), self.edges, self.units)
+            table = replace(table, levels=levels)
         drawn = _rows_under(self.samples, table, self.model, (seed, not independent), threads)
         return replace(self, samples=tuple(drawn))
 
@@ -358,6 +394,37 @@ class Posterior:
         self, rows: NDArray[np.int32], cols: NDArray[np.int32], threads: int = 1
     ) -> Iterator[tuple[NDArray[np.float64], NDArray[np.float64]]]:
         return (sample.at(rows, cols, threads) for sample in self.samples)
+
+    def _ends(
+        self, cols: NDArray[np.int32], lower: NDArray, upper: NDArray
+    ) -> Iterator[tuple[NDArray[np.float64], NDArray[np.float64]]]:
+        """Yield the bounds of cells by each sample, in standardised units."""
+        return (self._ends_under(sample, cols, lower, upper) for sample in self.samples)
+
+    def _ends_under(
+        self, sample: Sample, cols: NDArray[np.int32], lower: NDArray, upper: NDArray
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        if self.edges is not None and sample.cuts is not None:
+            lower, upper, _ = self.edges.moved(sample.cuts, cols, lower, upper)
+        return self._standard(lower, cols), self._standard(upper, cols)
+
+    def _all_ends(
+        self, cols: NDArray[np.int32], lower: NDArray, upper: NDArray
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return the bounds of cells, of shape (n_samples, n_cells) where they are sampled."""
+        if self.edges is None:
+            return self._standard(lower, cols), self._standard(upper, cols)
+        low, high = zip(*self._ends(cols, lower, upper), strict=True)
+        return np.array(low), np.array(high)
+
+    def _within(
+        self, z: NDArray, cols: NDArray[np.int32], lower: NDArray, upper: NDArray
+    ) -> NDArray[np.float64]:
+        """Return cells in the units of the data, within bounds that are not sampled."""
+        if self.edges is not None:
+            at_edge = self.edges.set_of[cols] >= 0
+            lower, upper = np.where(at_edge, -np.inf, lower), np.where(at_edge, np.inf, upper)
+        return np.clip(self.units.restore(z, cols), lower, upper)
 
     def _standard(self, values: NDArray, cols: NDArray[np.int32]) -> NDArray[np.float64]:
         return (values - self.units.shift[cols]) / self.units.scale[cols]
@@ -376,8 +443,8 @@ def _mixture_quantile(
     reach = law.mean_between(a, b)
     far = 10 * (1 + abs(reach)).max(axis=0) * scale.max(axis=0)
     centre = x + scale * reach
-    low = np.maximum(lower, centre.min(axis=0) - far)
-    high = np.minimum(upper, centre.max(axis=0) + far)
+    low = np.maximum(np.atleast_2d(lower).min(axis=0), centre.min(axis=0) - far)
+    high = np.minimum(np.atleast_2d(upper).max(axis=0), centre.max(axis=0) + far)
     share_below = law.share_between(a, b)
     for _ in range(_BISECTIONS):
         middle = 0.5 * (low + high)
@@ -409,7 +476,7 @@ def _draw_missing(
 
 def _rows_under(
     samples: Sequence[Sample],
-    table: Table,
+    given: Table,
     model: Model,
     key: tuple[int, bool],
     threads: int,
@@ -419,14 +486,14 @@ def _rows_under(
     The key is a seed, and whether all rows see the same random numbers.
     """
     seed, same_stream = key
-    n, n_cols = table.cells.shape
+    table, (n, n_cols) = given, given.cells.shape
     drawn, precision = first_draws(table.cells.by_row, model), np.ones(n)
     rng, sweep = np.random.default_rng(seed), 0
     for sample in samples:
         factors = replace(sample.factors.astype(np.float64), groups=None)
         prior, groups = _about_features(sample, table), _groups_of(sample, table)
         scales = NoiseScales(model.noise, precision, sample.cols.astype(np.float64))
-        A = np.zeros((n, model.rank + 1))
+        A, table = np.zeros((n, model.rank + 1)), given.cut_at(sample.cuts)
         for _ in range(_MORE_SWEEPS if sweep else _FIRST_SWEEPS):
             side, seen = _side_without(table, groups), replace(factors, A=A)
             if sample.curve is not None and table.missing is not None:

@@ -95,17 +95,28 @@ class NoiseScales:
         The precisions.
     level : float
         Typical variance of the columns, for "row+column".
+    fixed : ndarray of bool, or None
+        Columns whose precision stays 1: of two levels, which tell of no scale.
     """
 
     kind: str
     rows: NDArray[np.float64]
     cols: NDArray[np.float64]
     level: float = 1.0
+    fixed: NDArray[np.bool_] | None = None
 
     @classmethod
-    def start(cls, kind: str, shape: tuple[int, int]) -> NoiseScales:
-        """Return precisions of 2."""
-        return cls(kind, np.ones(shape[0]), np.full(shape[1], 2.0))
+    def start(
+        cls, kind: str, shape: tuple[int, int], fixed: NDArray[np.bool_] | None = None
+    ) -> NoiseScales:
+        """Return precisions of 2, or 1 where they are fixed.
+
+        One noise for all columns is told by those of more than two levels, if there are any.
+        """
+        if kind == "global" and fixed is not None and not fixed.all():
+            fixed = None
+        cols = np.full(shape[1], 2.0) if fixed is None else np.where(fixed, 1.0, 2.0)
+        return cls(kind, np.ones(shape[0]), cols, fixed=fixed)
 
     def at(self, rows: NDArray, cols: NDArray) -> NDArray[np.float64]:
         """Return the noise scale of cells."""
@@ -126,6 +137,14 @@ class NoiseScales:
         """Draw the scales of the columns."""
         if self.kind == "known":
             return self
+        drawn = self._draw_cols(counts, squares, rng)
+        if self.fixed is None:
+            return drawn
+        return replace(drawn, cols=np.where(self.fixed, 1.0, drawn.cols))
+
+    def _draw_cols(
+        self, counts: NDArray, squares: NDArray, rng: np.random.Generator
+    ) -> NoiseScales:
         if self.kind == "global":
             counts, squares = np.array([counts.sum()]), np.array([squares.sum()])
         if self.kind != "row+column":
@@ -133,11 +152,12 @@ class NoiseScales:
             cols = gamma / (NOISE_RATE + 0.5 * squares)
             if self.kind == "global":
                 cols = np.repeat(cols, len(self.cols))
-            return NoiseScales(self.kind, self.rows, cols, self.level)
+            return NoiseScales(self.kind, self.rows, cols, self.level, self.fixed)
         gamma = rng.standard_gamma(0.5 * (POOLED_DF + counts))
         cols = gamma / (0.5 * (POOLED_DF * self.level + squares))
         # The level has the prior gamma(1, 1), and 1 / variance_j ~ gamma(df / 2, df level / 2).
-        shape, rate = 1 + 0.5 * POOLED_DF * len(cols), 1 + 0.5 * POOLED_DF * cols.sum()
+        free = cols if self.fixed is None else cols[~self.fixed]
+        shape, rate = 1 + 0.5 * POOLED_DF * len(free), 1 + 0.5 * POOLED_DF * free.sum()
         return replace(self, cols=cols, level=rng.standard_gamma(shape) / rate)
 
 

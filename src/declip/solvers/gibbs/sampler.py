@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from declip.intervals import Intervals
 from declip.solvers.gibbs.chain import Chain, Model, Table
 from declip.solvers.gibbs.convergence import effective_sample_size, split_r_hat
+from declip.solvers.gibbs.edges import EdgeSets, LevelCells
 from declip.solvers.gibbs.posterior import Posterior, Sample
 from declip.solvers.gibbs.side import KnownSides, known_noise
 from declip.solvers.gibbs.units import Units
@@ -18,8 +19,8 @@ from declip.solvers.solution import NO_RESUME_POINT, ResumePoint
 
 __all__ = [
     "AGREEING",
-    "JUDGED",
-    "R_HAT_LIMIT",
+    "FEWEST",
+    "R_HAT_LIMITS",
     "Kept",
     "Monitor",
     "Run",
@@ -27,9 +28,10 @@ __all__ = [
     "sample_posterior",
 ]
 
-R_HAT_LIMIT = 1.1
-AGREEING = 0.9  # share of the traced quantities that must be below the limit
-JUDGED = ("cells", "column means")
+R_HAT_LIMITS = {"cells": 1.1, "column means": 1.1, "noise scales": 1.2, "edges": 1.2}
+ROUNDING = 1e-9  # of shares
+FEWEST = 5  # effective samples of each chain
+AGREEING = {"cells": 0.9, "column means": 0.9, "noise scales": 0.5, "edges": 0.9}  # keep to both
 _WATCHED = 50  # cells of each kind, columns and noise scales that are traced
 
 
@@ -81,7 +83,7 @@ class Kept:
 
 @dataclass(frozen=True, eq=False)
 class Monitor:
-    """The quantities that are traced: some cells, column means and noise scales.
+    """The quantities that are traced: some cells, column means, noise scales and edges.
 
     Factors are not identified (they may rotate, or change their order) and are not traced.
     """
@@ -89,23 +91,34 @@ class Monitor:
     rows: NDArray[np.int32]
     cols: NDArray[np.int32]
     columns: NDArray[np.int32]
+    edges: NDArray[np.intp] | None = None
 
     @property
     def kinds(self) -> dict[str, slice]:
         """Where each kind of quantity stands in a trace."""
-        ends = np.cumsum([0, len(self.rows), len(self.columns), len(self.columns)])
-        names = ("cells", "column means", "noise scales")
-        return {name: slice(ends[i], ends[i + 1]) for i, name in enumerate(names)}
+        sizes: dict[str, NDArray] = {
+            "cells": self.rows,
+            "column means": self.columns,
+            "noise scales": self.columns,
+        }
+        if self.edges is not None:
+            sizes["edges"] = self.edges
+        ends = np.cumsum([0, *map(len, sizes.values())])
+        return {name: slice(ends[i], ends[i + 1]) for i, name in enumerate(sizes)}
 
     @classmethod
-    def of(cls, cells: Intervals) -> Monitor:
-        """Choose censored cells and cells at random places, and columns, evenly spread."""
+    def of(cls, cells: Intervals, edges: EdgeSets | None = None) -> Monitor:
+        """Choose censored cells and cells at random places, columns and edges, evenly spread."""
         side = cells.by_row
         some = _evenly(cells.n_censored)
         places = np.random.default_rng(0).integers(0, cells.shape, (_WATCHED, 2), dtype=np.int32)
         rows = np.concatenate([side.censored_rows()[some], places[:, 0]])
         cols = np.concatenate([side.censored_idx[some], places[:, 1]])
-        return cls(rows, cols, _evenly(cells.shape[1]).astype(np.int32))
+        columns = _evenly(cells.shape[1]).astype(np.int32)
+        if edges is None:
+            return cls(rows, cols, columns)
+        free = np.flatnonzero(edges.is_free)
+        return cls(rows, cols, columns, free[_evenly(len(free))])
 
     def watch(self, chain: Chain) -> NDArray[np.float64]:
         """Return the quantities at the present state of a chain."""
@@ -114,7 +127,10 @@ class Monitor:
         B = factors.B[self.columns]
         means = B[:, :-1] @ mean_row[:-1] + B[:, -1] + mean_row[-1]
         noise = -0.5 * np.log(chain.scales.cols[self.columns])
-        return np.concatenate([factors.predict(self.rows, self.cols), means, noise])
+        cells = factors.predict(self.rows, self.cols)
+        if self.edges is None or chain.edges is None:
+            return np.concatenate([cells, means, noise])
+        return np.concatenate([cells, means, noise, chain.edges.cuts.flat[self.edges]])
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,6 +153,8 @@ class Run:
         What is traced.
     stopped : bool
         Whether the caller stopped it.
+    edges : EdgeSets or None
+        Which columns share edges of levels, if these are sampled.
     """
 
     chains: tuple[Chain, ...]
@@ -146,6 +164,7 @@ class Run:
     units: Units
     monitor: Monitor
     stopped: bool = False
+    edges: EdgeSets | None = None
 
     def _check_loaded(self) -> None:
         """Refuse a run that was read from a file and traces cells outside of its table."""
@@ -164,18 +183,35 @@ class Run:
     def posterior(self) -> Posterior:
         """The samples kept of all chains; their present states during the burn-in."""
         samples = [s for kept in self.kept for s in kept.samples]
-        samples = samples or [Sample.of(chain) for chain in self.chains]
-        return Posterior(tuple(samples), self.units, self.chains[0].model)
+        chain_of = [i for i, kept in enumerate(self.kept) for _ in kept.samples]
+        if not samples:
+            samples = [Sample.of(chain) for chain in self.chains]
+            chain_of = list(range(len(samples)))
+        model = self.chains[0].model
+        return Posterior(tuple(samples), self.units, model, self.edges, tuple(chain_of))
 
     @property
     def converged(self) -> bool:
-        """Whether the chains agree on nearly all cells and column means.
+        """Whether the chains agree on nearly all that is traced, and have moved enough to tell."""
+        return not self.disagreement()
 
-        Noise scales are traced but do not count: with as many factors as a table may need, a
-        factor of its own and noise are two names for the same part of a column.
+    def disagreement(self) -> str:
+        """Return in words where the chains do not agree yet, or say too little; "" if nowhere.
+
+        Of noise scales half must: with as many factors as a table may need, a factor of its own and
+        noise are two names for the same part of a column.
         """
-        r_hat = self.r_hat()
-        return all(np.mean(r_hat[kind] <= R_HAT_LIMIT) >= AGREEING for kind in JUDGED)
+        r_hat, effective, fewest = self.r_hat(), self.effective(), FEWEST * len(self.chains)
+        apart = {k: np.mean(~(found <= R_HAT_LIMITS[k])) for k, found in r_hat.items()}
+        few = {k: np.mean(~(found >= fewest)) for k, found in effective.items()}
+        for kind in sorted(apart, key=lambda k: apart[k] + AGREEING[k], reverse=True):
+            if apart[kind] > 1 - AGREEING[kind] + ROUNDING:
+                return f"R-hat is above {R_HAT_LIMITS[kind]} for {apart[kind]:.0%} of the {kind}"
+        for kind in sorted(few, key=lambda k: few[k] + AGREEING[k], reverse=True):
+            if few[kind] > 1 - AGREEING[kind] + ROUNDING:
+                share = f"{few[kind]:.0%} of the {kind}"
+                return f"the effective sample size is below {fewest} for {share}"
+        return ""
 
     def r_hat(self) -> dict[str, NDArray[np.float64]]:
         """Return split R-hat of the traced quantities; NaN from fewer than four samples."""
@@ -242,7 +278,7 @@ def sample_posterior(
         run = _begin(intervals, model, schedule, known)
     else:
         run, burn_in = last.fork(), 0
-    table = _table(intervals, model, run.units, known)[0]
+    table = _table(intervals, model, run.units, (known, run.edges))[0]
     for sweep in range(done, burn_in + schedule.n_samples):
         for chain in run.chains:
             chain.sweep(table, threads)
@@ -258,18 +294,26 @@ def sample_posterior(
 
 
 def _table(
-    intervals: Intervals, model: Model, units: Units, known: KnownSides | None
+    intervals: Intervals,
+    model: Model,
+    units: Units,
+    given: tuple[KnownSides | None, EdgeSets | None],
 ) -> tuple[Table, NDArray[np.float64] | None]:
     """Return the standardised table, and the precisions of its columns if they are known."""
+    known, edges = given
     cells, cols = units.standardise(intervals), None
     if model.noise == "known":
         cells, cols = known_noise(cells.bounded(), units)
-    return Table.of(cells, model, units.level, known), cols
+    table = Table.of(cells, model, units.level, known)
+    if edges is not None:
+        table = replace(table, levels=LevelCells.of(intervals.bounded(), edges, units))
+    return table, cols
 
 
 def _begin(intervals: Intervals, model: Model, schedule: Schedule, known: KnownSides | None) -> Run:
     units = Units.of(intervals.bounded(), shared=model.row_offsets)
-    table, cols = _table(intervals, model, units, known)
+    edges = EdgeSets.of(intervals, model.levels) if model.levels else None
+    table, cols = _table(intervals, model, units, (known, edges))
     seeds = np.random.SeedSequence(schedule.seed).spawn(schedule.chains)
     # An even number: every second one is dropped when it is full.
     capacity = max(2, schedule.max_kept // schedule.chains // 2 * 2)
@@ -283,7 +327,8 @@ def _begin(intervals: Intervals, model: Model, schedule: Schedule, known: KnownS
         traces=[],
         history=[],
         units=units,
-        monitor=Monitor.of(table.cells),
+        monitor=Monitor.of(table.cells, edges),
+        edges=edges,
     )
 
 

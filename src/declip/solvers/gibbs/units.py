@@ -33,7 +33,11 @@ class Units:
 
     @classmethod
     def of(cls, intervals: Intervals, shared: bool) -> Units:
-        """Fit a censored normal to each column, or to all cells alike if ``shared``."""
+        """Fit a censored normal to each column, or to all cells alike if ``shared``.
+
+        Of columns in levels the numbers of these are taken for the values.
+        """
+        intervals = _at_marks(intervals)
         side, n_cols = intervals.by_row, intervals.shape[1]
         if not shared:
             return cls(*_censored_normals(side, side.exact_idx, side.censored_idx, n_cols))
@@ -90,6 +94,16 @@ class Units:
     def restore(self, x: NDArray, cols: NDArray | slice) -> NDArray:
         """Return cells in the units of the data."""
         return x * self.scale[cols] + self.shift[cols]
+
+
+def _at_marks(intervals: Intervals) -> Intervals:
+    """Return the table with cells in levels at the numbers of these."""
+    if intervals.levels is None:
+        return intervals
+    _, cols, lower, upper = intervals.triplets()
+    face = intervals.levels.face_values(cols, lower, upper)
+    told = ~np.isnan(face)
+    return intervals.with_bounds(np.where(told, face, lower), np.where(told, face, upper))
 
 
 def _censored_normals(
