@@ -76,7 +76,7 @@ docs-quick: $(VENV)/.installed-docs ## the same without running the gallery
 refresh: $(VENV)/.installed-test ## write anew what pages of the repository show of outputs and results
 	PYTHONPATH=docs $(BIN)/python -m _pages.shown
 
-paper: $(VENV)/.installed-run ## run the experiments of the paper, or what is left of them (under 90 minutes on two cores)
+paper: $(VENV)/.installed-run ## run the experiments of the paper, or what is left of them (PAPER.md says how long)
 	$(BIN)/python -m experiments.paper $(ARGS)
 
 paper-quick: $(VENV)/.installed-run ## the same, small and few of everything, under ten minutes
