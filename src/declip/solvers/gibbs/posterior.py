@@ -7,74 +7,26 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import special
 
-from declip import kernels
-from declip.cells import Cells
 from declip.intervals import Intervals
-from declip.kernels import CellDraws
 from declip.lowrank import GroupOffsets, LowRank
-from declip.solvers.gibbs.chain import Chain, Model, Table, first_draws, row_problem
-from declip.solvers.gibbs.detection import DetectionCurve, MissingDraws, Predicted
+from declip.solvers.gibbs.chain import Model, Table
+from declip.solvers.gibbs.detection import Predicted
 from declip.solvers.gibbs.edges import EdgeSets, LevelCells
-from declip.solvers.gibbs.priors import POOLED_DF, Gaussian, NoiseScales, row_precision
-from declip.solvers.gibbs.side import KnownSides, Regression
+from declip.solvers.gibbs.new_rows import rows_under
+from declip.solvers.gibbs.sample import Sample
+from declip.solvers.gibbs.side import KnownSides
 from declip.solvers.gibbs.text import summed_up
 from declip.solvers.gibbs.units import Units
 from declip.svd import SVD, product_svd
 from declip.truncated import NoiseDistribution
 
-__all__ = ["Posterior", "Sample"]
+__all__ = ["Posterior"]
 
 _BLOCK = 2**22  # cells times samples that are looked at together
-_FIRST_SWEEPS, _MORE_SWEEPS = 10, 3  # of new rows, at the first sample and at each one after it
 _BISECTIONS = 40
 _MISSING_DRAWS = 400  # of the values of a missing cell, for its quantiles
 _SOME_SAMPLES = 10  # that stand for all where their factors are brought together
-
-
-@dataclass(frozen=True, eq=False)
-class Sample:
-    """One draw: factors in single precision, precisions of the noise, and the prior of the rows.
-
-    If missing cells tell of values, the curve by which they do comes with it; if features are
-    known, so do the coefficients of the factors of rows; if edges between levels are sampled, the
-    cuts of each set of them.
-    """
-
-    factors: LowRank
-    rows: NDArray[np.float32]
-    cols: NDArray[np.float32]
-    row_prior: Gaussian
-    curve: DetectionCurve | None = None
-    coefficients: NDArray[np.float64] | None = None
-    cuts: NDArray[np.float64] | None = None
-
-    @classmethod
-    def of(cls, chain: Chain) -> Sample:
-        """Keep the present state of a chain."""
-        rows, cols = (p.astype(np.float32) for p in (chain.scales.rows, chain.scales.cols))
-        curve = None if chain.detection is None else chain.detection.curve
-        regression = chain.row_regression
-        found = None if regression is None else regression.coefficients
-        cuts = None if chain.edges is None else chain.edges.cuts
-        factors = chain.factors.astype(np.float32)
-        return cls(factors, rows, cols, chain.row_prior, curve, found, cuts)
-
-    def _check_loaded(self) -> None:
-        """Refuse a draw that was read from a file and is none."""
-        for precision, size in zip((self.rows, self.cols), self.factors.shape, strict=True):
-            positive = np.isfinite(precision).all() and np.all(precision > 0)
-            if not (precision.shape == (size,) and positive):
-                raise ValueError("the precisions of a draw are not numbers above zero")
-
-    def at(
-        self, rows: NDArray[np.int32], cols: NDArray[np.int32], threads: int = 1
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return the low-rank matrix and the noise scale at cells, in standardised units."""
-        precision = self.rows[rows].astype(np.float64) * self.cols[cols]
-        x = self.factors.predict(rows, cols, threads).astype(np.float64)
-        return x, 1 / np.sqrt(precision)
 
 
 @dataclass(frozen=True, eq=False)
@@ -387,7 +339,7 @@ class Posterior:
         if self.edges is not None:
             levels = LevelCells.of(intervals.bounded(), self.edges, self.units)
             table = replace(table, levels=levels)
-        drawn = _rows_under(self.samples, table, self.model, (seed, not independent), threads)
+        drawn = rows_under(self.samples, table, self.model, (seed, not independent), threads)
         return replace(self, samples=tuple(drawn))
 
     def _at(
@@ -472,83 +424,3 @@ def _draw_missing(
     if sample.curve is None:
         raise ValueError("a sample without a curve says nothing of missing cells")
     return sample.curve.draw(Predicted(*sample.at(rows, cols), cols), rng)
-
-
-def _rows_under(
-    samples: Sequence[Sample],
-    given: Table,
-    model: Model,
-    key: tuple[int, bool],
-    threads: int,
-) -> Iterator[Sample]:
-    """Yield the samples with rows drawn for other cells, a short chain of them for each.
-
-    The key is a seed, and whether all rows see the same random numbers.
-    """
-    seed, same_stream = key
-    table, (n, n_cols) = given, given.cells.shape
-    drawn, precision = first_draws(table.cells.by_row, model), np.ones(n)
-    rng, sweep = np.random.default_rng(seed), 0
-    for sample in samples:
-        factors = replace(sample.factors.astype(np.float64), groups=None)
-        prior, groups = _about_features(sample, table), _groups_of(sample, table)
-        scales = NoiseScales(model.noise, precision, sample.cols.astype(np.float64))
-        A, table = np.zeros((n, model.rank + 1)), given.cut_at(sample.cuts)
-        for _ in range(_MORE_SWEEPS if sweep else _FIRST_SWEEPS):
-            side, seen = _side_without(table, groups), replace(factors, A=A)
-            if sample.curve is not None and table.missing is not None:
-                here = replace(sample, factors=seen, rows=precision.astype(np.float32))
-                side, drawn = _with_readings(table, drawn, here, rng.random((2, n_cols)))
-            rows = row_problem(side, seen, model, prior, scales)
-            own = np.empty((n, rows.design.shape[1]))
-            drawn = drawn._replace(z=np.clip(drawn.z, side.lower, side.upper))
-            squares = kernels.draw_rows(
-                rows, own, drawn, (seed, sweep), same_stream=same_stream, threads=threads
-            )
-            A[:, : own.shape[1]] = own
-            sweep += 1
-        factors = replace(factors, A=A.copy(), groups=groups).astype(np.float32)
-        yield replace(sample, factors=factors, rows=precision.astype(np.float32))
-        if model.noise == "row+column":
-            u = rng.random() if same_stream else rng.random(n)
-            gamma = special.gammaincinv(0.5 * (POOLED_DF + table.counts[0]), u)
-            precision = row_precision(gamma, squares)
-
-
-def _about_features(sample: Sample, table: Table) -> Gaussian:
-    """Return the prior of other rows: about what their features say, if these are known."""
-    features, found, prior = table.known.row_features, sample.coefficients, sample.row_prior
-    if features is None or found is None:
-        return prior
-    return Regression(found, np.ones(len(found))).about(features, prior)
-
-
-def _groups_of(sample: Sample, table: Table) -> GroupOffsets | None:
-    """Return the offsets of the groups of other rows."""
-    index, groups = table.known.groups, sample.factors.groups
-    if index is None or groups is None:
-        return None
-    return GroupOffsets(index, groups.offsets.astype(np.float64))
-
-
-def _side_without(table: Table, groups: GroupOffsets | None) -> Cells:
-    """Return the cells of other rows, by row, without the offsets of their groups."""
-    whole = table if groups is None else table.without(groups.offsets)
-    return whole.cells.by_row
-
-
-def _with_readings(
-    table: Table, drawn: CellDraws, sample: Sample, uniform: NDArray
-) -> tuple[Cells, CellDraws]:
-    """Return cells and what is drawn of them, the missing ones as the curve of a sample has them.
-
-    All rows see the same random numbers, two for each column.
-    """
-    missing, curve = table.missing, sample.curve
-    if missing is None or curve is None:
-        return table.cells.by_row, drawn
-    predicted = Predicted(*sample.at(missing.rows, missing.cols), missing.cols)
-    draws = MissingDraws.of(curve, predicted, uniform[:, missing.cols])
-    return table.seen_through(curve, draws).cells.by_row, draws.put(
-        drawn, missing, curve.weights(*predicted[1:]), table.cells.n_exact
-    )

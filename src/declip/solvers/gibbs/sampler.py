@@ -12,7 +12,8 @@ from declip.intervals import Intervals
 from declip.solvers.gibbs.chain import Chain, Model, Table
 from declip.solvers.gibbs.convergence import effective_sample_size, split_r_hat
 from declip.solvers.gibbs.edges import EdgeSets, LevelCells
-from declip.solvers.gibbs.posterior import Posterior, Sample
+from declip.solvers.gibbs.posterior import Posterior
+from declip.solvers.gibbs.sample import Sample
 from declip.solvers.gibbs.side import KnownSides, known_noise
 from declip.solvers.gibbs.units import Units
 from declip.solvers.solution import NO_RESUME_POINT, ResumePoint
