@@ -13,7 +13,7 @@ out. That pixels lie between 0 and 16 is told to all methods.
 The tables named first, those of a local folder among them (``DECLIP_DATA/tables``), were looked at
 with other seeds when `restore` was made; the others were not. With ``--again`` the stored results
 of the other methods are kept, and `restore` alone is run anew; so are cases of which no result of
-`restore` is stored.
+`restore` is stored. The page is of all cases that are stored.
 """
 
 from __future__ import annotations
@@ -223,7 +223,6 @@ def main() -> None:
     parser.add_argument("--again", action="store_true", help="run restore anew, keep the others")
     args = parser.parse_args()
     warnings.simplefilter("ignore")
-    rows = []
     with progress() as bar:
         todo = list(product(args.tables, args.treatments, args.seeds))
         for name, treatment, seed in bar.track(todo, description="tables"):
@@ -233,14 +232,21 @@ def main() -> None:
             if stored and (args.again or "restore" not in stored["errors"]):
                 found = stored | environment() | run(**_arguments(settings), stored=stored)
                 RUNS.add(key, found)
-            found = RUNS.resume(key, settings, lambda s=settings: run(**_arguments(s)))
-            rows.append(settings | found)
+            RUNS.resume(key, settings, lambda s=settings: run(**_arguments(s)))
     RUNS.sort()
-    seeds = list(args.seeds)
+    rows = _stored()
+    seeds = sorted({row["seed"] for row in rows})
     write_json(RESULTS / "tables_restore.json", {**environment(), "seeds": seeds, "rows": rows})
     text = page(rows, seeds)
     (RESULTS / "tables_restore.md").write_text(text)
     print(text)
+
+
+def _stored() -> list[dict[str, Any]]:
+    """Return all cases of which a result of `restore` is stored, in the order of the tables."""
+    rows = [r["settings"] | r for r in RUNS.read().values() if "restore" in r["errors"]]
+    order = list(TABLES), list(TREATMENTS)
+    return sorted(rows, key=lambda r: (order[0].index(r["table"]), order[1].index(r["treatment"])))
 
 
 def _arguments(settings: dict[str, Any]) -> dict[str, Any]:
