@@ -157,7 +157,8 @@ def test_groups_and_features_make_error_bars_that_hold():
     low, high = model.predict_interval(rows, cols)
     inside = np.mean((low <= truth[rows, cols]) & (truth[rows, cols] <= high))
     assert 0.85 < inside < 0.95  # of some 480 cells
-    new = model.fold_in(seen[200:] * np.nan, features[200:], plates[200:])
+    rest = {"row_features": features[200:], "groups": plates[200:]}
+    new = model.fold_in(seen[200:] * np.nan, **rest)
     at = np.indices((40, m)).reshape(2, -1)
     low, high = new.predict_interval(*at)
     inside = np.mean((low <= truth[200:].ravel()) & (truth[200:].ravel() <= high))

@@ -34,6 +34,7 @@ __all__ = [
 
 METHODS = {
     "bayes": "Bayesian factor model (BayesCMC)",
+    "bayes+known": "Bayesian factor model with what else is known (BayesCMC)",
     "bayes+rows": "Bayesian factor model with noise scales and offsets of rows (BayesCMC)",
     "normal": "censored normal distribution of rows, full covariance",
     "classes": "censored normal distributions of a few classes of rows, full covariances",
@@ -228,7 +229,7 @@ class Candidate:
 def untuned(method: str, intervals: Intervals, settings: Settings) -> Any:
     """Return the estimator of a method, before its rank and penalty are chosen."""
     seed, n_jobs = settings.random_state, settings.n_jobs
-    if method in ("bayes", "bayes+rows", "normal", "classes"):
+    if method in ("bayes", "bayes+known", "bayes+rows", "normal", "classes"):
         sweeps = int(settings.work * np.clip(_CELL_SWEEPS // max(len(intervals), 1), *_SWEEPS))
         burn_in = sweeps // 3
         drawn: dict[str, Any] = {"n_samples": sweeps - burn_in, "burn_in": burn_in}
@@ -258,7 +259,7 @@ def methods_to_weigh(intervals: Intervals, settings: Settings) -> list[str]:
     """Return the methods that are worth their work on a table."""
     if settings.method != "auto":
         return [settings.method]
-    if min(intervals.shape) < 2:
+    if min(intervals.shape) < 2 and not settings.known:
         return ["column"]
     n_rows, n_cols = intervals.shape
     covariance = n_cols <= _MOST_COVARIANCES and n_rows * n_cols <= _MOST_KEPT
@@ -269,6 +270,7 @@ def methods_to_weigh(intervals: Intervals, settings: Settings) -> list[str]:
     # with few cells observed BayesCMC has noise scales of rows by itself
     rows = settings.by_rows and len(intervals) >= _SPARSE * n_rows * n_cols
     return [
+        *(["bayes+known"] if settings.known else []),
         "bayes",
         *(["bayes+rows"] if rows else []),
         *(["normal"] if covariance else []),
@@ -282,7 +284,7 @@ def grid(method: str, shape: tuple[int, int], settings: Settings) -> Iterator[di
     alphas = list(_ALPHAS) if settings.alpha is None else [settings.alpha]
     if method == "trace":
         yield {"alpha": [a * np.sqrt(max(shape)) / 10 for a in alphas]}
-    elif method not in ("bayes", "bayes+rows", "normal", "classes", "column"):
+    elif method not in ("bayes", "bayes+known", "bayes+rows", "normal", "classes", "column"):
         ranks = [k for k in _RANKS if k < min(shape)] or [1]
         for k in ranks if settings.n_components is None else [settings.n_components]:
             yield {"n_components": [k], "alpha": alphas}

@@ -113,7 +113,7 @@ def choose(
             seen = []
             for n, task in enumerate(tasks):
                 tick(f"{method}: hidden cells", share + 0.9 * n / (len(methods) * len(tasks)))
-                seen.append(task.evidence(found.estimator))
+                seen.append(task.evidence(found.estimator, settings.known_to(method)))
         except MemoryError:  # another method may need less
             if not candidates and method == methods[-1]:
                 raise

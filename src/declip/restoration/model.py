@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
+from declip.estimators.side import Known
 from declip.intervals import Intervals
 from declip.restoration.candidates import (
     Candidate,
@@ -22,7 +23,7 @@ from declip.restoration.candidates import (
 from declip.restoration.choose import Choice, Member, pooled_moments
 from declip.restoration.determined import Determined, kept_columns
 from declip.restoration.predictive import CensoredMixture
-from declip.restoration.settings import Settings
+from declip.restoration.settings import NOTHING, Settings
 from declip.restoration.shrinkage import TailShrinkage
 from declip.restoration.tasks import Scaled, fitted
 
@@ -58,11 +59,16 @@ class FittedMethod:
 
     @classmethod
     def of(
-        cls, member: Member, cells: Intervals, missing: Mapping[int, str], max_kept: int | None
+        cls,
+        member: Member,
+        cells: Intervals,
+        missing: Mapping[int, str],
+        max_kept: int | None,
+        known: Mapping[str, Any] = NOTHING,
     ) -> FittedMethod:
         """Fit a method to the whole table; ``missing`` says which columns miss cells for values."""
         final = _final(member.candidate, max_kept)
-        estimator = fitted(final.set_params(missing=missing) if missing else final, cells)
+        estimator = fitted(final.set_params(missing=missing) if missing else final, cells, known)
         weights = float(member.weight), float(member.fill_weight)
         return cls(member.candidate.method, estimator, *weights, member.shrinkage)
 
@@ -113,7 +119,12 @@ class RestorationModel:
     ) -> RestorationModel:
         """Fit the methods that count to the whole table; keep at most so many draws of each."""
         return cls(
-            [FittedMethod.of(member, table.cells, missing, max_kept) for member in choice.members],
+            [
+                FittedMethod.of(
+                    m, table.cells, missing, max_kept, settings.known_to(m.candidate.method)
+                )
+                for m in choice.members
+            ],
             table,
             settings,
             kept_columns(choice.reclip, table.cells.shape[1]),
@@ -121,19 +132,42 @@ class RestorationModel:
             float(choice.half_width),
         )
 
-    def for_rows(self, intervals: Intervals, *, independent: bool = False) -> RestorationModel:
+    def for_rows(
+        self, intervals: Intervals, known: Known | None = None, *, independent: bool = False
+    ) -> RestorationModel:
         """Return the model of other rows under their own limits, with the columns as they are.
 
         Rows that are summed up together are drawn ``independent`` of each other; otherwise what is
-        said of a row does not depend on the others.
+        said of a row does not depend on the others. ``known`` are their features and groups.
         """
-        table = self.table.for_rows(intervals)
+        table, told = self.table.for_rows(intervals), self._told(intervals, known or Known())
         methods = [
-            replace(m, estimator=m.estimator.fold_in(table.cells, independent=independent))
+            replace(
+                m,
+                estimator=m.estimator.fold_in(
+                    table.cells,
+                    independent=independent,
+                    **(told if m.method == "bayes+known" else {}),
+                ),
+            )
             for m in self.methods
         ]
         determined = replace(self.determined, rows=Determined.of(intervals).rows)
         return replace(self, methods=methods, table=table, determined=determined)
+
+    def _told(self, intervals: Intervals, known: Known) -> dict[str, Any]:
+        """Return features and groups of other rows as numbers, as they are told to methods."""
+        if self.settings.side is None:
+            if known.names:
+                raise ValueError(f"this restoration was made without {known.names[0]}.")
+            return {}
+        rows = self.settings.side.rows(intervals, known)
+        groups = rows.groups
+        given = {
+            "row_features": rows.features,
+            "groups": None if groups is None else np.where(groups < 0, np.nan, groups),
+        }
+        return {name: part for name, part in given.items() if part is not None}
 
     def _check_loaded(self) -> None:
         """Refuse a model that was read from a file and is not that of one table."""

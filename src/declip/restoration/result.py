@@ -14,6 +14,7 @@ from scipy import sparse
 
 from declip import persistence
 from declip.containers import opened
+from declip.estimators.side import Known
 from declip.extras import MissingExtra
 from declip.inference.statistics import DEFAULT
 from declip.inference.summary import Summary
@@ -134,7 +135,15 @@ class Restoration:
         at = check_cells(rows, cols, self.intervals.shape)[:: -1 if self.transposed else 1]
         return self.scaling.back(np.asarray(self.estimator.predict(*at), np.float64), at[1])
 
-    def fold_in(self, X: Any, ceiling: Any = None, floor: Any = None) -> Restoration:
+    def fold_in(
+        self,
+        X: Any,
+        ceiling: Any = None,
+        floor: Any = None,
+        *,
+        row_features: Any = None,
+        groups: Any = None,
+    ) -> Restoration:
         """Restore other rows by the methods that were fitted, under limits of their own.
 
         Parameters
@@ -143,6 +152,8 @@ class Restoration:
             New rows of the same columns, in the units of the table. An `Intervals` has its limits.
         ceiling, floor : see `restore`
             Limits of the new rows.
+        row_features, groups : see `restore`
+            Features and groups of the new rows, if the table was restored with any.
 
         Returns
         -------
@@ -167,7 +178,8 @@ class Restoration:
             tol = self.model.settings.tol
             intervals = as_intervals(container, ceiling, floor, tol, allow_empty=True)
         check_same_columns(intervals, self.intervals)
-        model, kind = self.model.for_rows(intervals), OutputKind.of(container, intervals)
+        known = Known(row_features=row_features, groups=groups)
+        model, kind = self.model.for_rows(intervals, known), OutputKind.of(container, intervals)
         filled = filled_cells(kind.missing(intervals), model)
         restored = restored_cells(intervals, model).block
         blocks = [CellBlock.exact(intervals), restored, filled]
@@ -184,12 +196,20 @@ class Restoration:
             model=model,
         )
 
-    def transform(self, X: Any, ceiling: Any = None, floor: Any = None) -> Any:
+    def transform(
+        self,
+        X: Any,
+        ceiling: Any = None,
+        floor: Any = None,
+        *,
+        row_features: Any = None,
+        groups: Any = None,
+    ) -> Any:
         """Return other rows restored by the methods that were fitted, as `fold_in` does.
 
         Parameters
         ----------
-        X, ceiling, floor
+        X, ceiling, floor, row_features, groups
             See `fold_in`.
 
         Returns
@@ -197,7 +217,7 @@ class Restoration:
         array, frame or sparse matrix
             Of the kind of ``X``.
         """
-        return self.fold_in(X, ceiling, floor).table
+        return self.fold_in(X, ceiling, floor, row_features=row_features, groups=groups).table
 
     def sample(self, n: int = 20, random_state: int | None = None) -> list[Any]:
         """Return complete tables drawn from what is known: multiple imputations.

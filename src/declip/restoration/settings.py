@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
+from declip.estimators.side import Side
 from declip.restoration.bounds import Bounds
 from declip.validation import check_choice
 
-__all__ = ["EFFORTS", "FILLS", "ROUNDINGS", "Settings"]
+__all__ = ["EFFORTS", "FILLS", "NOTHING", "ROUNDINGS", "Settings"]
+
+NOTHING: MappingProxyType[str, Any] = MappingProxyType({})  # known besides the cells
 
 EFFORTS = {"quick": 0.4, "normal": 1.0, "thorough": 3.0}
 FILLS = ("determined", "all")
@@ -38,6 +42,8 @@ class Settings:
     n_jobs: int | None = None
     layer: str | None = None
     bounds: Bounds = field(default_factory=Bounds)
+    side: Side | None = None
+    weights: Any = None
 
     def __post_init__(self) -> None:
         check_choice("fill", self.fill, FILLS)
@@ -55,6 +61,24 @@ class Settings:
         seed = self.random_state
         if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
             raise ValueError(f"random_state must be a whole number from 0 on; got {seed!r}.")
+
+    @property
+    def known(self) -> dict[str, Any]:
+        """What is known besides the cells, as the fit of an estimator takes it."""
+        if self.side is None:
+            return {}
+        index = self.side.index
+        given = {
+            "row_features": self.side.row_features,
+            "column_features": self.side.col_features,
+            "groups": None if index is None else np.where(index < 0, np.nan, index),
+            "weights": self.weights,
+        }
+        return {name: part for name, part in given.items() if part is not None}
+
+    def known_to(self, method: str) -> dict[str, Any]:
+        """Return what a method is told of it."""
+        return self.known if method == "bayes+known" else {}
 
     @property
     def work(self) -> float:
@@ -78,8 +102,9 @@ class Settings:
 
     def as_arguments(self) -> dict[str, Any]:
         """Return the arguments of `declip.restore` that differ from its defaults."""
-        given = asdict(self)
-        del given["bounds"]
+        given = {name: getattr(self, name) for name in self.__dataclass_fields__}
+        for name in ("bounds", "side", "weights"):
+            del given[name]
         default = {name: getattr(type(self), name) for name in given}
         return {name: value for name, value in given.items() if not _same(value, default[name])}
 

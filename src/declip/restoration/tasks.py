@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -17,7 +18,7 @@ from declip.reclip import Reclipped, reclip
 from declip.restoration.candidates import components
 from declip.restoration.predictive import CensoredMixture, outermost
 from declip.restoration.rounding import RoundingGrid
-from declip.restoration.settings import Settings
+from declip.restoration.settings import NOTHING, Settings
 from declip.restoration.shrinkage import HiddenCells
 from declip.scaling import Scaling
 
@@ -131,10 +132,10 @@ class Task:
         col = np.zeros_like(self.cells.cols) if self.shared else self.cells.cols
         return self.cells.above.astype(np.intp) * self.n_groups + col
 
-    def evidence(self, estimator: Any) -> Evidence:
+    def evidence(self, estimator: Any, known: Mapping[str, Any] = NOTHING) -> Evidence:
         """Fit a method, and ask it for the hidden and the held-out cells."""
         cells, scaling = self.cells, self.table.scaling
-        method = fitted(estimator, self.table.cells)
+        method = fitted(estimator, self.table.cells, known)
         lower, upper = self.table.steps.inside(cells.lower, cells.upper, cells.cols)
         ends = scaling.forward(lower, cells.cols), scaling.forward(upper, cells.cols)
         parts = components(method, cells.rows, cells.cols)
@@ -170,11 +171,11 @@ def tasks_of(intervals: Intervals, settings: Settings) -> list[Task]:
     return [Task.of(intervals, part * hidden, settings, n) for n, part in enumerate(parts)]
 
 
-def fitted(estimator: Any, shown: Intervals) -> Any:
+def fitted(estimator: Any, shown: Intervals, known: Mapping[str, Any] = NOTHING) -> Any:
     """Fit a copy of an estimator, without the warnings that the user could do nothing about."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
-        return clone(estimator).fit(shown)
+        return clone(estimator).fit(shown, **known)
 
 
 def _grid_of(intervals: Intervals, settings: Settings) -> RoundingGrid:

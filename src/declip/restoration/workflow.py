@@ -16,6 +16,7 @@ from threadpoolctl import threadpool_limits
 from declip.containers import Container, opened
 from declip.detect import detect_limits
 from declip.detect.missingness import missing_trend
+from declip.estimators.side import Known, Side
 from declip.extras import needs
 from declip.intervals import Intervals, as_intervals
 from declip.restoration.bounds import Bounds
@@ -30,6 +31,7 @@ from declip.restoration.cells import (
 from declip.restoration.choose import Choice, choose
 from declip.restoration.determined import Determined
 from declip.restoration.gain import expected_gain
+from declip.restoration.known import known_lines, relative_weights
 from declip.restoration.missing import WhyMissing
 from declip.restoration.model import RestorationModel
 from declip.restoration.output_kind import OutputKind
@@ -39,7 +41,7 @@ from declip.restoration.sampling import in_whole_table, rows_to_learn_from
 from declip.restoration.settings import Settings
 from declip.restoration.tasks import Scaled
 from declip.scaling import SCALES, scaled_by_rows
-from declip.validation import check_choice, check_rank, check_some_exact, name_some
+from declip.validation import check_choice, check_known, check_rank, check_some_exact, name_some
 
 __all__ = ["limits_of", "restore"]
 
@@ -69,6 +71,11 @@ def restore(
     progress: bool | Callable[[str, float], None] | None = None,
     layer: str | None = None,
     copy: bool = True,
+    row_features: Any = None,
+    column_features: Any = None,
+    groups: Any = None,
+    weights: Any = None,
+    errors: Any = None,
 ) -> Restoration:
     """Restore clipped and missing cells, by the method that does best on the table's own values.
 
@@ -138,6 +145,16 @@ def restore(
         Layer of an AnnData that is restored; None is ``X``.
     copy : bool, default=True
         Whether the ``table`` of an AnnData is a copy of it. False writes into it.
+    row_features, column_features : frame, mapping or array-like, default=None
+        What is known of each row (age, site) or column besides its cells, as in `BayesCMC`: numbers
+        and categories, a frame aligned by its labels. A method that uses what is known is weighed
+        among the others, so that it counts only where hidden and held-out cells say that it helps;
+        the result says by how much.
+    groups : array-like of shape (n_rows,), default=None
+        The plate, batch or condition of each row, with an offset of its own in each column.
+    weights, errors : scalar, array-like or sparse matrix, default=None
+        Weights of the cells, or their known standard deviations, of which only those of a column
+        relative to each other count here: how much noise there is in all is found.
 
     Returns
     -------
@@ -163,11 +180,13 @@ def restore(
     if n_components is not None:
         check_rank(n_components, intervals.shape)
     output_kind, bounds = OutputKind.of(X, intervals), Bounds.of(between, intervals)
+    known = Known(row_features, column_features, groups, weights, errors)
+    check_known(known.names, scale, missing)
     settings = Settings(
         method=method,
         n_components=n_components,
         alpha=alpha,
-        scale=_scale_of(intervals, output_kind, log, between, missing)
+        scale=_scale_of(intervals, output_kind, log, between, None if known.names else missing)
         if scale == "auto"
         else scale,
         log=log,
@@ -183,6 +202,8 @@ def restore(
         n_jobs=n_jobs,
         layer=layer,
         bounds=bounds,
+        side=Side.of(intervals, known) if known.names else None,
+        weights=relative_weights(intervals, known),
     )
     # BLAS at one thread: sums that no number of threads changes
     with _progress(progress) as tick, threadpool_limits(limits=1, user_api="blas"):
@@ -197,7 +218,7 @@ def _restored(
 ) -> Restoration:
     """Choose methods, fit them to the whole table, and give every cell its value."""
     work = intervals.T if settings.by_rows else intervals
-    rows = rows_to_learn_from(work, settings)
+    rows = None if settings.known else rows_to_learn_from(work, settings)
     part = work if rows is None else work.take_rows(rows)
     table = Scaled.of(part, settings)
     why = WhyMissing.of(part, table, settings)
@@ -228,6 +249,7 @@ def _restored(
         candidates=[candidate.as_dict() for candidate in choice.candidates],
         warnings=[
             *why.lines(model.methods[0].estimator, test),
+            *known_lines(choice.candidates, settings),
             *_warnings(work, choice, model, rows),
         ],
         kept_limits=intervals.n_censored > 0 and counts["restored"] == 0,

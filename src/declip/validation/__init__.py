@@ -60,7 +60,12 @@ from declip.validation.sizes import (
     rank_to_fit,
 )
 from declip.validation.tables import backend_of, check_bounds, table_to_triplets
-from declip.validation.weights import cell_numbers, check_side_model, refuse_side_information
+from declip.validation.weights import (
+    cell_numbers,
+    check_known,
+    check_side_model,
+    refuse_side_information,
+)
 
 __all__ = [
     "MISSING_WORDS",
@@ -78,6 +83,7 @@ __all__ = [
     "check_cells",
     "check_choice",
     "check_columns",
+    "check_known",
     "check_level_model",
     "check_level_sides",
     "check_logarithms",

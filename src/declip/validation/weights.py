@@ -11,7 +11,7 @@ from declip.containers import opened
 from declip.validation.cells import Triplets, where
 from declip.validation.limits import Limit, numbers_of_cells
 
-__all__ = ["cell_numbers", "check_side_model", "refuse_side_information"]
+__all__ = ["cell_numbers", "check_known", "check_side_model", "refuse_side_information"]
 
 
 def cell_numbers(given: Any, cells: Any, what: str) -> NDArray[np.float64]:
@@ -46,6 +46,16 @@ def check_side_model(names: list[str], df: float | None, missing: Any) -> None:
     if df and {"weights", "errors"} & {*names}:
         raise ValueError("weights and errors go with df=None: Student t noise draws weights anew.")
     if missing != "random" and names:
+        raise ValueError(
+            f'missing={missing!r} goes without {" and ".join(names)}: use missing="random".'
+        )
+
+
+def check_known(names: list[str], scale: str, missing: Any) -> None:
+    """Refuse what features, groups, weights and errors do not go with in `restore`."""
+    if names and scale == "rows":
+        raise ValueError(f'scale="rows" goes without {" and ".join(names)}: use scale="columns".')
+    if names and missing != "random":
         raise ValueError(
             f'missing={missing!r} goes without {" and ".join(names)}: use missing="random".'
         )
