@@ -159,6 +159,7 @@ class Restoring:
     method: Literal[
         "auto",
         "bayes",
+        "bayes+known",
         "bayes+rows",
         "normal",
         "classes",
@@ -182,7 +183,10 @@ class Restoring:
         return cls(**said)
 
     def restore(
-        self, cells: Intervals, progress: bool | Callable[[str, float], None] | None = None
+        self,
+        cells: Intervals,
+        progress: bool | Callable[[str, float], None] | None = None,
+        **known: Any,
     ) -> Restoration:
         """Restore a table as these options say, on all processors."""
         import declip
@@ -192,7 +196,7 @@ class Restoring:
         said["between"] = _between(self.between) if self.between else None
         if isinstance(self.log, list):
             said["log"] = [name for text in self.log for name in text.split(",")]
-        return declip.restore(cells, **said, n_jobs=-1, progress=progress)
+        return declip.restore(cells, **said, **known, n_jobs=-1, progress=progress)
 
 
 # Arguments of Python whose options have another name.

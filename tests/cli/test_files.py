@@ -6,6 +6,7 @@ import json
 
 import numpy as np
 import openpyxl
+import pandas as pd
 import pytest
 from openpyxl.styles import Font
 
@@ -374,3 +375,22 @@ def test_messages_are_in_the_words_of_the_command(tmp_path, monkeypatch, capsys,
     for python in ("n_components", "random_state", "time_limit", "expert", "marks", "X.clip"):
         assert python not in last
     assert not any(f" {word}=" in f" {last}" for word in ("ignore", "floor", "between", "log"))
+
+
+def test_covariates_and_groups_are_columns_that_are_not_restored(tmp_path, capsys):
+    rng = np.random.default_rng(0)
+    plate = rng.integers(0, 4, 80)
+    values = rng.standard_normal((80, 4)) + 2 * rng.standard_normal((4, 4))[plate]
+    frame = pd.DataFrame(np.minimum(values, 1.0).round(3), columns=list("abcd"))
+    frame.insert(0, "age", rng.integers(20, 70, 80))
+    frame.insert(0, "plate", [f"p{p}" for p in plate])
+    frame.insert(0, "id", [f"s{i}" for i in range(80)])
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    options = ["--covariates", "age", "--groups", "plate", "--ceiling", "1", "--effort", "quick"]
+    out = tmp_path / "out.csv"
+    assert main(["restore", str(tmp_path / "t.csv"), *options, "-o", str(out)]) == 0
+    assert "With row_features and groups" in " ".join(capsys.readouterr().out.split())
+    back = pd.read_csv(out)
+    assert list(back.columns) == list(frame.columns)
+    assert back[["id", "plate", "age"]].equals(frame[["id", "plate", "age"]])
+    assert (back["a"][frame["a"] == 1] >= 1).all()

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import declip
 from declip.cli.completion import Shell, script
+from declip.cli.knowing import Knowing
 from declip.cli.options import Input, Outputs, Printing, argument
 from declip.cli.parser import Commands
 from declip.cli.screen import Screen
@@ -30,12 +31,18 @@ app = Commands("declip", "Restore what a ceiling or a floor hid.")
         "declip restore assay.csv --log --report report.html",
         "declip restore ratings.csv --ceiling 5 -o restored.csv",
         "declip restore metals.csv --format wqp --log --between 0",
+        "declip restore plates.csv --covariates age,sex --groups plate",
         "declip restore sales.csv --rows store,sku --columns date --values sales --limit stock",
         "declip restore survey.xlsx --sheet answers --floor 1 --ceiling 7 --flags cells.csv",
     )
 )
 def restore(
-    input: Input, outputs: Outputs, restoring: Restoring, reading: Reading, printing: Printing
+    input: Input,
+    outputs: Outputs,
+    knowing: Knowing,
+    restoring: Restoring,
+    reading: Reading,
+    printing: Printing,
 ) -> None:
     """Restore the clipped cells of a table in a file, and give its lines back.
 
@@ -53,10 +60,11 @@ def restore(
             for name, path in wanted.items()
         }
         with screen.work("reading"):
-            table = reading.read(input.file)
+            table = knowing.besides(reading).read(input.file)
+            known = knowing.read(table)
         screen.aside(table.plan.said(as_option) if table.plan else "")
         with screen.work(""):
-            result = restoring.restore(table.intervals, screen.alive)
+            result = restoring.restore(table.intervals, screen.alive, **known)
         with screen.work("writing"):
             _write(result, table, temporary, outputs)
     width = max(map(len, wanted)) + 2
