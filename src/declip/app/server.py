@@ -38,6 +38,7 @@ def serve(port: int = 8642, *, open_browser: bool = True, max_size: int = 100_00
             raise ValueError(
                 f"port {port} cannot be used: {error.strerror}; try --port 0"
             ) from error
+        listener.listen(_MOST_CONNECTIONS)  # who asks before the page is up waits for its answer
         port = listener.getsockname()[1]
         address = f"http://{HOST}:{port}/"
         print(f"declip is at {address} (Ctrl-C ends it; no data leaves this computer)", flush=True)
