@@ -14,6 +14,9 @@ SANITIZING  = LD_PRELOAD="$(foreach lib,asan ubsan stdc++,$(shell $(CXX) -print-
     ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1 \
     DECLIP_KERNELS="$$(echo $(SANITIZED)/_kernels*.so)"
 
+# uv leaves compiling to Python: where the environment says not to keep what was compiled, each process would begin anew.
+export PYTHONDONTWRITEBYTECODE :=
+
 # One thread of linear algebra a process: tests run in as many processes as there are cores.
 PYTEST   := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest
 PARALLEL := --numprocesses auto --dist worksteal
