@@ -136,6 +136,5 @@ $(SANITIZED)/.built: $(VENV)/.installed-test
 
 # An editable install knows its modules by name: this list changes when one comes or goes.
 $(VENV)/.modules: FORCE | $(VENV)/.build-tools
-	@find src/declip -name '*.py' | sort > $@.new
-	@cmp -s $@.new $@ && rm $@.new || mv $@.new $@
+	@new=$@.$$$$; find src/declip -name '*.py' | sort > $$new; cmp -s $$new $@ && rm $$new || mv $$new $@
 FORCE:
