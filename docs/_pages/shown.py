@@ -95,6 +95,7 @@ MAKERS: dict[str, Callable[[], str]] = {
         f"first_lines_{name}": (lambda name=name: first_lines(name))
         for name in ("water", "survey", "sales", "intensities", "ratings")
     },
+    "missing_limit": lambda: kept_result("missing_limit"),
     "missing_low": lambda: kept_result("missing_low"),
     "stock_outs": lambda: kept_result("stock_outs"),
     "stream": lambda: kept_result("stream"),
