@@ -272,6 +272,16 @@ def test_units_see_through_a_ceiling():
     assert_allclose(units.scale, 2, atol=0.08)
 
 
+def test_equal_limits_are_counted_as_often_as_they_are_there():
+    rng = np.random.default_rng(1)
+    truth, limit = rng.standard_normal((300, 3)), rng.choice([-0.5, 0.3, 1.0], (300, 3))
+    lower, upper = np.minimum(truth, limit), np.where(truth > limit, np.inf, truth)
+    apart = np.where(truth > limit, 1e-9 * rng.random(truth.shape), 0.0)  # no two limits are equal
+    one = Units.of(Intervals.from_bounds(lower, upper), shared=False)
+    other = Units.of(Intervals.from_bounds(lower + apart, upper), shared=False)
+    assert_allclose([other.shift, other.scale], [one.shift, one.scale], atol=1e-8)
+
+
 def test_a_column_without_exact_cells_gets_the_unit_of_the_others():
     table = np.column_stack([np.arange(6.0), 10 * np.arange(6.0), np.full(6, 7.0)])
     units = Units.of(Intervals.from_table(table, ceiling=[np.inf, np.inf, 7.0]), shared=False)

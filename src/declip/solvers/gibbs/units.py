@@ -114,32 +114,75 @@ def _censored_normals(
     A group without two different exact values says nothing of its scale: it gets the middle one of
     the others, and its mean is that of its limits.
     """
-    value, lower, upper = (a.astype(np.float64) for a in (side.value, side.lower, side.upper))
-    face = face_value(lower, upper)
-    count = np.maximum(np.bincount(exact, minlength=n) + np.bincount(censored, minlength=n), 1)
-
-    def means(of_exact: NDArray, of_censored: NDArray) -> NDArray[np.float64]:
-        sums = np.bincount(exact, of_exact, n) + np.bincount(censored, of_censored, n)
-        return sums / count
-
-    shift = means(value, face)
-    scale = np.sqrt(means((value - shift[exact]) ** 2, (face - shift[censored]) ** 2))
+    value = side.value.astype(np.float64)
     has_spread = _several_values(value, exact, n)
+    seen = _Moments.of(value, exact, n)
+    group, lower, upper, times = _distinct(censored, side.lower, side.upper)
+    face = face_value(lower, upper)
+    shift, scale = seen.pooled(_Moments.of(face, group, n, times))
     scale = np.where(has_spread & (scale > 0), scale, 1.0)
-    for _ in range(_EM_STEPS if len(censored) else 0):
-        ends = [(end - shift[censored]) / scale[censored] for end in (lower, upper)]
-        mean, variance = moments(*ends)
-        expected = shift[censored] + scale[censored] * mean
-        new_shift = np.where(has_spread, means(value, expected), shift)
-        spread = scale[censored] ** 2 * variance + (expected - new_shift[censored]) ** 2
-        new_scale = np.sqrt(means((value - new_shift[exact]) ** 2, spread))
-        new_scale = np.where(has_spread, new_scale, scale)
+    for _ in range(_EM_STEPS if len(group) else 0):
+        ends = [(end - shift[group]) / scale[group] for end in (lower, upper)]
+        excess, variance = moments(*ends)
+        expected = shift[group] + scale[group] * excess
+        hidden = _Moments.of(expected, group, n, times, scale[group] ** 2 * variance)
+        mean, spread = seen.pooled(hidden)
+        new_shift, new_scale = np.where(has_spread, (mean, spread), (shift, scale))
         step = np.maximum(abs(new_shift - shift), abs(new_scale - scale)) / scale
         shift, scale = new_shift, new_scale
         if step.max() < _EM_TOL:
             break
     middle = float(np.median(scale[has_spread])) if has_spread.any() else 1.0
     return shift, np.where(has_spread, scale, middle)
+
+
+@dataclass(frozen=True, eq=False)
+class _Moments:
+    """How many cells each group has, their mean, and their squares about it summed."""
+
+    count: NDArray
+    mean: NDArray
+    squares: NDArray
+
+    @classmethod
+    def of(
+        cls,
+        x: NDArray,
+        group: NDArray[np.int32],
+        n: int,
+        times: NDArray | float = 1.0,
+        variance: NDArray | float = 0.0,
+    ) -> _Moments:
+        """Count cells of means x and these variances, each ``times`` over."""
+        times = np.broadcast_to(times, x.shape)
+        count = np.bincount(group, times, n)
+        mean = np.bincount(group, times * x, n) / np.maximum(count, 1)
+        squares = np.bincount(group, times * ((x - mean[group]) ** 2 + variance), n)
+        return cls(count, mean, squares)
+
+    def pooled(self, other: _Moments) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return mean and standard deviation of both kinds of cells together."""
+        parts = (self, other)
+        count = np.maximum(self.count + other.count, 1)
+        mean = sum(part.count * part.mean for part in parts) / count
+        squares = sum(part.squares + part.count * (part.mean - mean) ** 2 for part in parts)
+        return mean, np.sqrt(squares / count)
+
+
+def _distinct(
+    group: NDArray[np.int32], lower: NDArray, upper: NDArray
+) -> tuple[NDArray[np.int32], NDArray[np.float64], NDArray[np.float64], NDArray[np.int64]]:
+    """Return the different intervals of each group, and how often each is there.
+
+    A column under one limit has one, however many of its cells were clipped.
+    """
+    order = np.lexsort((upper, lower, group))
+    group, lower, upper = group[order], lower[order], upper[order]
+    new = np.ones(len(order), bool)
+    new[1:] = (np.diff(group) != 0) | (lower[1:] != lower[:-1]) | (upper[1:] != upper[:-1])
+    first = np.flatnonzero(new)
+    times = np.diff(first, append=len(order))
+    return group[first], lower[first].astype(np.float64), upper[first].astype(np.float64), times
 
 
 def _several_values(value: NDArray, group: NDArray[np.int32], n: int) -> NDArray[np.bool_]:
