@@ -8,6 +8,8 @@ from __future__ import annotations
 import argparse
 import importlib
 import sys
+from pathlib import Path
+from typing import Any
 
 from experiments.paper import page
 from experiments.paper.page import STUDIES
@@ -17,6 +19,20 @@ from experiments.paper.runner import FULL, QUICK, Job, run_again, run_all
 def all_jobs(studies: list[str] | tuple[str, ...], quick: bool) -> list[Job]:
     modules = (importlib.import_module(f"experiments.paper.{study}") for study in studies)
     return [job for module in modules for job in module.jobs(quick)]
+
+
+def again(jobs: list[Job], folder: Path, n: int, workers: int) -> bool:
+    """Run some jobs again and print what is other than before; return whether anything is."""
+    changed = [tell(*found) for found in run_again(jobs, folder, n, workers)]
+    return any(changed)
+
+
+def tell(job: Job, changed: dict[str, tuple[Any, Any]]) -> bool:
+    figures = "".join(f"\n    {name}: {a} before, {b} now" for name, (a, b) in changed.items())
+    print(
+        f"{job.study} {job.name}: {'OTHER' if changed else 'the same'} numbers{figures}", flush=True
+    )
+    return bool(changed)
 
 
 def main() -> None:
@@ -33,13 +49,7 @@ def main() -> None:
     folder = QUICK if args.quick else FULL
     studies = args.study or STUDIES
     if args.again:
-        jobs, same = all_jobs(studies, args.quick), []
-        for job, is_same in run_again(jobs, folder, args.again, args.workers):
-            print(
-                f"{job.study} {job.name}: {'the same' if is_same else 'OTHER'} numbers", flush=True
-            )
-            same.append(is_same)
-        sys.exit(not all(same))
+        sys.exit(again(all_jobs(studies, args.quick), folder, args.again, args.workers))
     if args.fresh:
         for study in studies:
             (folder / f"{study}.jsonl").unlink(missing_ok=True)

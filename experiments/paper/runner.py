@@ -28,8 +28,8 @@ __all__ = [
     "FULL",
     "QUICK",
     "Job",
+    "changed",
     "found",
-    "is_repeated",
     "run_again",
     "run_all",
     "run_and_keep",
@@ -95,27 +95,34 @@ def run_and_keep(job: Job, folder: Path) -> dict[str, Any]:
     return result
 
 
-def is_repeated(job: Job, folder: Path) -> bool:
-    """Run a job that has a result again, and say whether all numbers are the same."""
-    return _numbers(run_one(job)) == _numbers(stored(job, folder))
+def changed(job: Job, folder: Path) -> dict[str, tuple[Any, Any]]:
+    """Run a job that has a result again; return the figures that differ, before and after."""
+    before, after = (dict(_figures(result)) for result in (stored(job, folder), run_one(job)))
+    names = sorted(before.keys() | after.keys())
+    pairs = {name: (before.get(name), after.get(name)) for name in names}
+    return {name: pair for name, pair in pairs.items() if pair[0] != pair[1]}
+
+
+def _figures(result: Any, name: str = "") -> Iterator[tuple[str, Any]]:
+    """Give what is in a result, by its path, without what depends on the day."""
+    if isinstance(result, dict | list):
+        inside = result.items() if isinstance(result, dict) else enumerate(result)
+        for key, x in inside:
+            if key not in _OF_THE_DAY:
+                yield from _figures(x, f"{name}.{key}" if name else str(key))
+    else:
+        yield name, result
 
 
 def run_again(
     jobs: Sequence[Job], folder: Path, n: int, workers: int = 2
-) -> Iterator[tuple[Job, bool]]:
-    """Run some of the jobs that have a result again; give each, and whether it is the same."""
+) -> Iterator[tuple[Job, dict[str, tuple[Any, Any]]]]:
+    """Run some of the jobs that have a result again; give each, and what is `changed`."""
     timeless = [job for job in jobs if job.study != "times"]
     made = [job for job, result in _looked_up(timeless, folder) if result is not None]
     some = random.sample(made, min(n, len(made)))
     with _pool(workers) as pool:
-        yield from zip(some, pool.map(is_repeated, some, [folder] * len(some)), strict=True)
-
-
-def _numbers(result: Any) -> Any:
-    """Return a result without what depends on the day."""
-    if isinstance(result, dict):
-        return {key: _numbers(x) for key, x in result.items() if key not in _OF_THE_DAY}
-    return [_numbers(x) for x in result] if isinstance(result, list) else result
+        yield from zip(some, pool.map(changed, some, [folder] * len(some)), strict=True)
 
 
 def run_all(jobs: Sequence[Job], folder: Path, workers: int = 2) -> list[tuple[Job, str]]:

@@ -5,7 +5,7 @@ from contextlib import nullcontext
 import pytest
 from experiments.common import Runs
 from experiments.paper import limits, theory
-from experiments.paper.runner import Job, found, is_repeated, run_all, run_and_keep, stored
+from experiments.paper.runner import Job, changed, found, run_all, run_and_keep, stored
 
 TINY = {"k": [3], "first": 5, "max_iter": 20, "alpha": [1.0, 0.1], "keep": [1, 1]}
 
@@ -32,10 +32,10 @@ def test_a_rerun_gives_the_same_numbers(tmp_path):
     settings = {"kind": "both ends", "share": 0.3, "seed": 1, "grid": TINY}
     job = Job("limits", "x", settings)
     result = run_and_keep(job, tmp_path)
-    assert is_repeated(job, tmp_path)
+    assert changed(job, tmp_path) == {}
     result["methods"]["Fro-CMC"]["all_cells"] *= 1 + 1e-9
     job.runs(tmp_path).add("x", result)
-    assert not is_repeated(job, tmp_path)
+    assert list(changed(job, tmp_path)) == ["methods.Fro-CMC.all_cells"]
 
 
 def test_a_result_with_other_settings_does_not_count(tmp_path):
