@@ -21,7 +21,7 @@ from itertools import product
 from typing import Any
 
 import numpy as np
-from common import RESULTS, Runs, markdown_table, mean_and_error, progress, write_json
+from common import RESULTS, Runs, markdown_table, mean_and_error, progress, publish
 from ratings import DATA, Task
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris, load_wine
 
@@ -187,10 +187,7 @@ def main() -> None:
     parser.add_argument("--parts", nargs="+", choices=PARTS, default=PARTS)
     args = parser.parse_args()
     warnings.simplefilter("ignore")
-    rows = summaries(args)
-    write_json(RESULTS / "bayes.json", {**environment(), "rows": rows})
-    (RESULTS / "bayes.md").write_text(table(rows))
-    print(table(rows))
+    publish("bayes", table(summaries(args)))
 
 
 if __name__ == "__main__":

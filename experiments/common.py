@@ -17,10 +17,6 @@ from declip.environment import environment
 RESULTS = Path(__file__).parent / "results"
 
 
-def write_json(path: Path, content: Any) -> None:
-    write_text(path, json.dumps(content, indent=1) + "\n")
-
-
 def write_text(path: Path, text: str) -> None:
     """Write a file all at once: an interrupted run leaves no half of it."""
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -91,6 +87,12 @@ def _line(name: str, run: dict[str, Any]) -> str:
 def as_stored(content: dict[str, Any]) -> dict[str, Any]:
     """Return settings or a result as they come back from a file: tuples as lists."""
     return json.loads(json.dumps(content))
+
+
+def publish(study: str, page: str) -> None:
+    """Write the page of a study beside its runs, from which it was made, and print it."""
+    write_text(RESULTS / f"{study}.md", page)
+    print(page)
 
 
 def progress() -> Progress:

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from common import RESULTS, Runs, markdown_table, progress, write_json, write_text
+from common import RESULTS, Runs, markdown_table, progress, publish
 from numpy.typing import NDArray
 from sklearn import datasets
 from sklearn.experimental import enable_iterative_imputer  # noqa: F401
@@ -23,7 +23,6 @@ from sklearn.impute import IterativeImputer, KNNImputer
 from statsmodels.datasets import macrodata, statecrime
 
 from declip import BayesCMC, FroCMC, Restorer, TrCMC
-from declip.environment import environment
 
 MISSING = 0.25
 
@@ -82,10 +81,8 @@ def main() -> None:
                 method: float(np.mean([_error(runs, name, truth, method, s) for s in args.seeds]))
                 for method in METHODS
             }
-    text = markdown_table(["table", *METHODS], (_line(*row) for row in errors.items()))
-    write_json(RESULTS / "dropin.json", {**environment(), "seeds": len(args.seeds), **errors})
-    write_text(RESULTS / "dropin.md", text)
-    print(text)
+    lines = (_line(*row) for row in errors.items())
+    publish("dropin", markdown_table(["table", *METHODS], lines))
 
 
 def _error(runs: Runs, name: str, truth: NDArray, method: str, seed: int) -> float:

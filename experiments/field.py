@@ -22,13 +22,13 @@ from typing import Any
 
 import numpy as np
 import statsmodels.datasets as published
-from common import RESULTS, Runs, markdown_table, progress, write_json
+from common import RESULTS, Runs, markdown_table, progress, publish
 from peers import LIKELIHOODS, SIMPLE, Censored, by_likelihood
 from scipy import stats
 from sklearn.datasets import load_digits
 
 from declip import Intervals, restore
-from declip.environment import environment, in_words
+from declip.environment import in_words
 
 RUNS = Runs(RESULTS / "field.jsonl")
 OWN, LEFT = "declip restore", "left at the limit"
@@ -212,9 +212,7 @@ def main() -> None:
             key = f"{name} {treatment} seed {args.seed}".replace(" ", "-")
             work = lambda n=name, t=treatment: run(n, t, args.seed)  # noqa: E731
             rows.append(RUNS.resume(key, settings, work))
-    write_json(RESULTS / "field.json", {**environment(), "cases": len(rows)})
-    (RESULTS / "field.md").write_text(page(rows))
-    print(page(rows))
+    publish("field", page(rows))
 
 
 if __name__ == "__main__":

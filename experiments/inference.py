@@ -20,11 +20,10 @@ from itertools import product
 from typing import Any
 
 import numpy as np
-from common import RESULTS, Runs, markdown_table, progress, write_json, write_text
+from common import RESULTS, Runs, markdown_table, progress, write_text
 from scipy import stats
 
 import declip
-from declip.environment import environment
 from declip.inference.statistics import Statistic
 from declip.intervals import face_value
 
@@ -173,9 +172,7 @@ def _parts() -> list[tuple[str, Any]]:
 
 
 def write() -> None:
-    rows = tabulated(RUNS.read())
-    write_json(RESULTS / "inference.json", {**environment(), "rows": rows})
-    write_text(RESULTS / "inference.md", page(rows))
+    write_text(RESULTS / "inference.md", page(tabulated(RUNS.read())))
 
 
 def main() -> None:

@@ -26,7 +26,7 @@ from typing import Any
 
 import numpy as np
 from bayes import calibration_error
-from common import RESULTS, Runs, markdown_table, mean_and_error, progress, write_text
+from common import RESULTS, Runs, markdown_table, mean_and_error, progress, publish
 from ratings import DATA, Task
 from scipy import optimize, sparse
 from scipy.special import log_ndtr, ndtr
@@ -289,8 +289,7 @@ def main() -> None:
             if method in PEERS:
                 settings["tried"] = len(PEERS[method])
             runs.resume(f"{case}-{method}-seed{seed}", settings, lambda: run(seed))  # noqa: B023
-    write_text(RESULTS / "levels.md", page(runs.read()))
-    print(page(runs.read()))
+    publish("levels", page(runs.read()))
 
 
 if __name__ == "__main__":

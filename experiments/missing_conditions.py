@@ -16,7 +16,7 @@ import warnings
 from typing import Any
 
 import numpy as np
-from common import RESULTS, Runs, markdown_table, progress, write_text
+from common import RESULTS, Runs, markdown_table, progress, publish
 from scipy import stats
 from scipy.special import ndtr, ndtri
 
@@ -149,7 +149,7 @@ def main() -> None:
         with progress() as bar:
             for seed in bar.track(range(TABLES), description="tables"):
                 runs.resume(str(seed), SETTINGS, lambda seed=seed: run(seed))
-    write_text(RESULTS / "missing_conditions.md", page(runs.read()))
+    publish("missing_conditions", page(runs.read()))
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ from __future__ import annotations
 import warnings
 
 import numpy as np
-from common import RESULTS, Runs, markdown_table, progress, write_text
+from common import RESULTS, Runs, markdown_table, progress, publish
 from missing_low import SETTINGS, TREATMENTS, left_of, tables
 
 from declip import FroCMC
@@ -56,7 +56,7 @@ def main() -> None:
             for name in bar.track(tables(), description=treatment):
                 key = f"{name} / {treatment}"
                 runs.resume(key, SETTINGS, lambda n=name, t=treatment: errors(n, t))
-    write_text(RESULTS / "missing_limit.md", page(runs.read()))
+    publish("missing_limit", page(runs.read()))
 
 
 if __name__ == "__main__":

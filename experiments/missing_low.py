@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 from clipped_tables import TABLES, _folder
-from common import RESULTS, Runs, markdown_table, progress, write_text
+from common import RESULTS, Runs, markdown_table, progress, publish
 from scipy.special import ndtr
 from sklearn.datasets import load_digits
 
@@ -174,7 +174,7 @@ def main() -> None:
         with progress() as bar:
             for case in bar.track(cases, description="tables"):
                 run(runs, *case)
-    write_text(RESULTS / "missing_low.md", page(runs.read()))
+    publish("missing_low", page(runs.read()))
 
 
 if __name__ == "__main__":

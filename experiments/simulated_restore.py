@@ -19,7 +19,7 @@ from itertools import product
 from typing import Any
 
 import numpy as np
-from common import RESULTS, Runs, markdown_table, progress
+from common import RESULTS, Runs, markdown_table, progress, publish
 
 from declip import BayesCMC, restore
 
@@ -154,9 +154,8 @@ def main() -> None:
             settings = {"study": study, "seed": seed}
             RUNS.resume(f"{study} {seed}", settings, lambda s=settings: _figures(**s))
     RUNS.sort()
-    text = page([run["settings"] | run["figures"] for run in RUNS.read().values()])
-    (RESULTS / "simulated_restore.md").write_text(text)
-    print(text)
+    rows = [run["settings"] | run["figures"] for run in RUNS.read().values()]
+    publish("simulated_restore", page(rows))
 
 
 def _figures(study: str, seed: int) -> dict[str, Any]:

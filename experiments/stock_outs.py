@@ -18,11 +18,10 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from common import RESULTS, Runs, markdown_table, progress, write_json, write_text
+from common import RESULTS, Runs, markdown_table, progress, publish
 from numpy.typing import NDArray
 
 from declip import BayesCMC, FroCMC, Intervals, from_scale
-from declip.environment import environment
 
 N, DAYS, AHEAD = 30, 56, 7
 TIME = {"order": "columns", "period": 7}
@@ -136,10 +135,8 @@ def main() -> None:
         for m in ("FroCMC", "BayesCMC")
     }
     text = markdown_table(["", *HEAD.values()], rows)
-    kept = {**environment(), "seeds": args.seeds, "means": means, "seasonal": seasonal}
-    write_json(RESULTS / "stock_outs.json", {**kept, "with_order_over_without": ratios})
-    write_text(RESULTS / "stock_outs.md", text)
-    print(text, ratios)
+    publish("stock_outs", text)
+    print("with the order, over without:", ratios)
 
 
 def _pairs(found: dict[str, list[Any]], method: str) -> list[tuple[Any, Any]]:

@@ -18,13 +18,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from common import RESULTS, Runs, markdown_table, write_json, write_text
+from common import RESULTS, Runs, markdown_table, publish
 from ratings import DATA
 from sklearn.base import clone
 
 from declip import FroCMC, Intervals
 from declip.datasets import Ratings
-from declip.environment import environment
 
 BATCHES = 20
 METHODS = {"extend": "`extend`", "warm": "`warm_start`, 3 sweeps"}
@@ -123,19 +122,16 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, nargs="+", default=range(3))
     args = parser.parse_args()
     warnings.simplefilter("ignore")
-    runs, lines, told = Runs(RESULTS / "stream.jsonl"), [], {}
+    runs, lines = Runs(RESULTS / "stream.jsonl"), []
     for name in DATA:
         batches = []
         for seed in args.seeds:
             found = runs.resume(f"{name}, {seed}", SETTINGS, lambda n=name, s=seed: run(n, s))
             batches += found["batches"]
         for method, words in METHODS.items():
-            one = told[f"{name}, {method}"] = summary(batches, method)
+            one = summary(batches, method)
             lines.append([name, words, *(f"{100 * x:.1f} %" for x in one.values())])
-    text = markdown_table(["ratings", "update", *one], lines)
-    write_json(RESULTS / "stream.json", {**environment(), "seeds": len(args.seeds), **told})
-    write_text(RESULTS / "stream.md", text)
-    print(text)
+    publish("stream", markdown_table(["ratings", "update", *one], lines))
 
 
 if __name__ == "__main__":

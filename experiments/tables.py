@@ -15,13 +15,13 @@ from itertools import product
 from typing import Any
 
 import numpy as np
-from common import RESULTS, markdown_table, progress, write_json
+from common import RESULTS, Runs, markdown_table, progress, publish
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris, load_wine
 
 from declip import FroCMC
 from declip.datasets import split_cells
-from declip.environment import environment
 
+LEFT = "left at the limit"
 MODES = ("value", "missing", "hinge", "tobit")
 GRID = list(product((1, 2, 3, 5), (0.3, 1.0, 3.0, 10.0)))
 TABLES = {
@@ -63,7 +63,7 @@ def run(truth: np.ndarray, quantile: float, seed: int) -> dict[str, Any]:
     def rmse(x: np.ndarray) -> float:
         return float(np.sqrt(np.mean((x - truth)[clipped] ** 2)))
 
-    result = {"left at the limit": rmse(table)}
+    result = {LEFT: rmse(table)}
     for mode in MODES:
         k, alpha = chosen(mode, scaled, limit, seed)
         restored = model(mode, k, alpha, limit).fit_transform(scaled)
@@ -79,21 +79,20 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, nargs="+", default=range(3))
     args = parser.parse_args()
     warnings.simplefilter("ignore")
-    rows = []
+    runs, lines = Runs(RESULTS / "tables.jsonl"), []
     with progress() as bar:
         todo = list(product(TABLES, args.quantiles))
         for name, quantile in bar.track(todo, description="tables"):
-            results = [run(TABLES[name](), quantile, seed) for seed in args.seeds]
-            means = {key: float(np.mean([r[key] for r in results])) for key in results[0]}
-            rows.append({"table": name, "quantile": quantile, "seeds": len(results), **means})
-    header = ["left at the limit", *MODES]
-    text = markdown_table(
-        ["table", "clipped above quantile", *header],
-        ([r["table"], f"{r['quantile']:g}", *(f"{r[h]:.2f}" for h in header)] for r in rows),
-    )
-    write_json(RESULTS / "tables.json", {**environment(), "rows": rows})
-    (RESULTS / "tables.md").write_text(text)
-    print(text)
+            found = [resumed(runs, name, quantile, seed) for seed in args.seeds]
+            means = (float(np.mean([r[treatment] for r in found])) for treatment in (LEFT, *MODES))
+            lines.append([name, f"{quantile:g}", *(f"{x:.2f}" for x in means)])
+    publish("tables", markdown_table(["table", "clipped above quantile", LEFT, *MODES], lines))
+
+
+def resumed(runs: Runs, table: str, quantile: float, seed: int) -> dict[str, Any]:
+    settings = {"table": table, "quantile": quantile, "seed": seed}
+    name = f"{table}, {quantile:g}, {seed}"
+    return runs.resume(name, settings, lambda: run(TABLES[table](), quantile, seed))
 
 
 if __name__ == "__main__":

@@ -26,7 +26,7 @@ from typing import Any
 
 import numpy as np
 from clipped_tables import OTHER, TABLES, TREATMENTS, TUNED, ClippedTable, clipped_table
-from common import RESULTS, Runs, markdown_table, progress, write_json
+from common import RESULTS, Runs, markdown_table, progress, publish
 from sklearn.experimental import enable_iterative_imputer  # noqa: F401
 from sklearn.impute import IterativeImputer, KNNImputer
 
@@ -165,8 +165,8 @@ def summary(rows: list[dict[str, Any]]) -> dict[str, Any]:
     }
 
 
-def page(rows: list[dict[str, Any]], seeds: list[int]) -> str:
-    numbers = ", ".join(map(str, seeds))
+def page(rows: list[dict[str, Any]]) -> str:
+    numbers = ", ".join(map(str, sorted({row["seed"] for row in rows})))
     parts = [
         "# Is what `restore` says true?\n\nMade by `experiments/tables_restore.py`, whose head "
         f"says how. Errors are relative to leaving cells at their limit. Seeds: {numbers}.\n"
@@ -235,11 +235,7 @@ def main() -> None:
             RUNS.resume(key, settings, lambda s=settings: run(**_arguments(s)))
     RUNS.sort()
     rows = _stored()
-    seeds = sorted({row["seed"] for row in rows})
-    write_json(RESULTS / "tables_restore.json", {**environment(), "seeds": seeds, "rows": rows})
-    text = page(rows, seeds)
-    (RESULTS / "tables_restore.md").write_text(text)
-    print(text)
+    publish("tables_restore", page(rows))
 
 
 def _stored() -> list[dict[str, Any]]:

@@ -17,11 +17,10 @@ from time import perf_counter
 from typing import Any
 
 import numpy as np
-from common import RESULTS, Runs, markdown_table, mean_and_error, progress, write_json
+from common import RESULTS, Runs, markdown_table, progress, publish
 
 from declip import EntrySearchCV, EntryShuffleSplit, FroCMC, Intervals
 from declip.datasets import make_clipped_low_rank
-from declip.environment import environment
 from declip.metrics import relative_rmse
 
 SIZES = {
@@ -31,6 +30,10 @@ SIZES = {
 RANKS = {"full": [10, 20, 25, 30, 35, 40], "small": [4, 6, 8, 10, 12, 15]}
 ALPHAS = [0.01, 0.1, 0.5, 1.0]
 SCORES = ["neg_interval_rmse", "neg_clipped_relative_rmse"]
+HEADER = [
+    *("noise", "C", "seeds", "share > C", "best on the grid"),
+    *(f"loss by {name}: mean, worst" for name in SCORES),
+]
 
 
 def run(size: str, C: float, seed: int, noise: float, threads: int) -> dict[str, Any]:
@@ -83,49 +86,45 @@ def main() -> None:
     args = parser.parse_args()
     warnings.simplefilter("ignore", UserWarning)
     size = "small" if args.small else "full"
-    kept, rows = Runs(RESULTS / "tuning.jsonl"), []
+    runs = Runs(RESULTS / "tuning.jsonl")
     with progress() as bar:
-        todo = list(product(args.noise, args.thresholds))
-        task = bar.add_task("tuning", total=len(todo) * len(args.seeds))
-        for noise, C in todo:
-            runs = []
-            for seed in args.seeds:
-                settings = {"size": size, "C": C, "noise": noise, "seed": seed}
-                name = f"{size}-C{C:g}-noise{noise:g}-seed{seed}"
-                again = lambda: run(size, C, seed, noise, args.threads)  # noqa: B023, E731
-                runs.append(kept.resume(name, settings, again))
-                bar.advance(task)
-            rows.append(
-                {
-                    **{"noise": noise, "C": C, "share_above": runs[0]["share_above"]},
-                    "best": mean_and_error([r["best"]["error"] for r in runs])[0],
-                    **{name: [r["loss"][name] for r in runs] for name in SCORES},
-                }
-            )
-    write_json(RESULTS / f"tuning-{size}.json", {**environment(), "rows": rows})
-    table = markdown_table(
-        [
-            "noise",
-            "C",
-            "share > C",
-            "best on the grid",
-            *(f"loss by {name}: mean, worst" for name in SCORES),
-        ],
-        (
-            [
-                *(
-                    f"{row['noise']:g}",
-                    f"{row['C']:g}",
-                    f"{row['share_above']:.2f}",
-                    f"{row['best']:.2g}",
-                ),
-                *(f"{np.mean(row[name]):.1%}, {max(row[name]):.1%}" for name in SCORES),
-            ]
-            for row in rows
-        ),
-    )
-    (RESULTS / f"tuning-{size}.md").write_text(table)
-    print(table)
+        todo = list(product(args.noise, args.thresholds, args.seeds))
+        for noise, C, seed in bar.track(todo, description="tuning"):
+            settings = {"size": size, "C": C, "noise": noise, "seed": seed}
+            name = f"{size}-C{C:g}-noise{noise:g}-seed{seed}"
+            again = lambda: run(size, C, seed, noise, args.threads)  # noqa: B023, E731
+            runs.resume(name, settings, again)
+    publish("tuning", page(list(runs.read().values())))
+
+
+def page(runs: list[dict[str, Any]]) -> str:
+    """Return a table for each size that was run."""
+    parts = ["# What tuning loses\n"]
+    for size, shape in SIZES.items():
+        title = f"## {shape['n_rows']} x {shape['n_cols']}, rank {shape['rank']}"
+        lines = [_line(point, some) for point, some in _points(runs, size).items()]
+        parts += [title + "\n", markdown_table(HEADER, lines)] if lines else []
+    return "\n".join(parts)
+
+
+def _points(runs: list[dict[str, Any]], size: str) -> dict[tuple, list[dict[str, Any]]]:
+    """Return the runs of a size by noise and ceiling."""
+    points: dict[tuple, list[dict[str, Any]]] = {}
+    for run in runs:
+        if run["settings"]["size"] == size:
+            point = run["settings"]["noise"], run["settings"]["C"]
+            points.setdefault(point, []).append(run)
+    return dict(sorted(points.items()))
+
+
+def _line(point: tuple, runs: list[dict[str, Any]]) -> list[str]:
+    best = np.mean([run["best"]["error"] for run in runs])
+    losses = ([run["loss"][name] for run in runs] for name in SCORES)
+    return [
+        *(f"{x:g}" for x in point),
+        *(str(len(runs)), f"{runs[0]['share_above']:.2f}", f"{best:.2g}"),
+        *(f"{np.mean(loss):.1%}, {max(loss):.1%}" for loss in losses),
+    ]
 
 
 if __name__ == "__main__":

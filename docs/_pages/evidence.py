@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import re
 import subprocess
 from pathlib import Path
-from typing import Any
 
+from _pages import facts
 from _pages.links import DOCS, mended
+from declip.environment import in_words
 
 ROOT = DOCS.parent
 HOME = DOCS / "generated" / "evidence"
@@ -18,11 +18,14 @@ _IMAGE = re.compile(r"!\[([^\]]*)\]\(([^)\s]+)\)")
 def pages() -> dict[str, str | bytes]:
     found: dict[str, str | bytes] = {}
     found |= _page("benchmarks", ROOT / "benchmarks/RESULTS.md")
-    kept = _runs(ROOT / "experiments/results")
-    found |= _page("experiments", ROOT / "experiments/README.md", kept)
+    results = ROOT / "experiments/results"
+    found |= _page("experiments", ROOT / "experiments/README.md", _studies(results))
     found |= _page("paper", ROOT / "experiments/PAPER.md")
-    for path in sorted((ROOT / "experiments/results").glob("*.md")):
-        found |= _page(f"results/{path.stem}", path, _run(path), f"Results: {path.stem}")
+    for path in sorted(results.glob("*.jsonl")):
+        made = f"*{made_with(path)}*"
+        found |= _page(
+            f"results/{path.stem}", path.with_suffix(".md"), made, f"Results: {path.stem}"
+        )
     return found
 
 
@@ -52,41 +55,19 @@ def _whole(text: str) -> str:
     return text if re.search(r"^## ", text, re.M) else re.sub(r"^###", "##", text, flags=re.M)
 
 
-def _runs(folder: Path) -> str:
-    """Return what each kept result was made with, and a list of their pages."""
-    kept = sorted(folder.glob("*.json"))
-    if not kept:
-        return ""
+def _studies(folder: Path) -> str:
+    """Return what each study was made with, and a list of their pages."""
+    kept = sorted(folder.glob("*.jsonl"))
     lines = ["## What the results were made with", "", "| results | made with |", "| --- | --- |"]
-    for path in kept:
-        page = path.with_suffix(".md")
-        name = f"[{path.stem}](results/{path.stem}.md)" if page.is_file() else f"`{path.stem}`"
-        lines.append(f"| {name} | {made_with(path)} |")
+    lines += [f"| [{path.stem}](results/{path.stem}.md) | {made_with(path)} |" for path in kept]
     listed = "```{toctree}\n:hidden:\n:glob:\n\nresults/*\n```"
     return "\n".join(["", *lines, "", listed])
 
 
-def _run(path: Path) -> str:
-    data = path.with_suffix(".json")
-    return f"*{made_with(data)}*" if data.is_file() else ""
-
-
 def made_with(path: Path) -> str:
-    """Return date, machine and versions, as far as a result tells; else the date of its commit."""
-    content: Any = json.loads(path.read_text())
-    content = content if isinstance(content, dict) else {}
-    facts = dict(content.get("versions", {}))
-    parts = []
-    for name in ("date", "machine", "cpu"):
-        value = content.get(name, facts.pop(name, None))
-        if isinstance(value, dict):
-            value = ", ".join(str(v) for v in value.values())
-        if value:
-            parts.append(str(value))
-    if not any(name in content or name in content.get("versions", {}) for name in ("date",)):
-        parts.insert(0, _committed(path))
-    parts.append(", ".join(f"{name} {value}" for name, value in facts.items()))
-    return "; ".join(part for part in parts if part)
+    """Return date, machine and versions of the newest run; without a date that of its commit."""
+    newest = max(facts.runs(path), key=lambda run: run.get("date", ""))
+    return in_words({"date": _committed(path), "machine": "machine not kept", **newest})
 
 
 def _committed(path: Path) -> str:

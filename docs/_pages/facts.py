@@ -21,30 +21,31 @@ NAMES = (
 @cache
 def facts() -> dict[str, str]:
     """Return the figures by the names that pages have for them."""
-    treated, bayes = _rows("tables"), _rows("bayes")
+    treated, bayes = means("tables", ("table", "quantile")), means("bayes", ("case",))
     shares = {
         name: [row[name] / row["left at the limit"] for row in treated]
         for name in ("hinge", "tobit")
     }
-    breast = [r["values"]["coverage"][0] for r in bayes if r["case"].startswith("breast cancer")]
+    breast = [row["coverage"] for row in bayes if row["case"].startswith("breast cancer")]
     return {
         **{f"{name}_range": f"{min(s):.2f} to {max(s):.2f}" for name, s in shares.items()},
         **{f"{name}_off": f"{_percent(1 - max(s), 1 - min(s))}" for name, s in shares.items()},
-        **_restored(_rows("tables_restore")),
+        **_restored(runs(RESULTS / "tables_restore.jsonl")),
         "breast_coverage": _percent(min(breast), max(breast)),
         "paper_error": f"{median(_paper_errors()):.2g}",
     }
 
 
-def _restored(rows: list[dict[str, Any]]) -> dict[str, str]:
+def _restored(found: list[dict[str, Any]]) -> dict[str, str]:
     """Return what `restore` gained on complete tables that were clipped."""
+    rows = [run for run in found if "restore" in run["errors"]]  # of others, peers alone are there
     left = [row["errors"]["restore"] / row["errors"]["left at the limit"] for row in rows]
     chosen = [max(row["weights"], key=row["weights"].get) for row in rows]
     held = [row["cover"] for row in rows]
     return {
         "bayes_chosen": f"{chosen.count('bayes')} of {len(chosen)}",
         "bands_beyond": _percent(min(held), max(held)),
-        "restored_tables": str(len({row["table"] for row in rows})),
+        "restored_tables": str(len({row["settings"]["table"] for row in rows})),
         "restored_cases": str(len(rows)),
         "restored_off": f"{1 - median(left):.0%}".replace("%", " %"),
         "restored_worse": str(sum(x > 1 for x in left) or "none"),
@@ -54,16 +55,31 @@ def _restored(rows: list[dict[str, Any]]) -> dict[str, str]:
 def _paper_errors() -> list[float]:
     """Return the errors of FroCMC on the paper's synthetic task at C = 7."""
     task = {"generator": "rounded", "C": 7, "method": "Fro-CMC"}
-    runs = _runs("synthetic")
-    return [r["chosen"]["all_cells"] for r in runs if task.items() <= r["settings"].items()]
+    found = _paper("synthetic")
+    return [r["chosen"]["all_cells"] for r in found if task.items() <= r["settings"].items()]
 
 
-def _runs(study: str) -> list[dict[str, Any]]:
-    return list(map(json.loads, (RESULTS / "paper" / f"{study}.jsonl").read_text().splitlines()))
+def runs(path: Path) -> list[dict[str, Any]]:
+    """Return the runs of a file of JSON Lines; of those with the same name the last."""
+    lines = map(json.loads, path.read_text().splitlines())
+    return list({run["run"]: run for run in lines}.values())
 
 
-def _rows(name: str) -> list[dict[str, Any]]:
-    return json.loads((RESULTS / f"{name}.json").read_text())["rows"]
+def _paper(study: str) -> list[dict[str, Any]]:
+    return runs(RESULTS / "paper" / f"{study}.jsonl")
+
+
+def means(study: str, names: tuple[str, ...]) -> list[dict[str, Any]]:
+    """Return the settings by these names, each with the mean of its runs' figures."""
+    found: dict[tuple, list[dict[str, Any]]] = {}
+    for run in runs(RESULTS / f"{study}.jsonl"):
+        found.setdefault(tuple(run["settings"][name] for name in names), []).append(run)
+    return [dict(zip(names, setting, strict=True)) | _mean(some) for setting, some in found.items()]
+
+
+def _mean(some: list[dict[str, Any]]) -> dict[str, float]:
+    figures = [name for name, value in some[0].items() if isinstance(value, float)]
+    return {name: sum(run[name] for run in some) / len(some) for name in figures}
 
 
 def _percent(low: float, high: float) -> str:
@@ -73,11 +89,11 @@ def _percent(low: float, high: float) -> str:
 def ratings() -> str:
     """Return a table of the average precision on the rating tasks, from the kept runs."""
     found: dict[str, dict[str, list]] = {}
-    for run in _runs("beyond"):
+    for run in _paper("beyond"):
         settings = run["settings"]
         task = f"{settings['data']}, task {settings['task']}"
         found.setdefault(settings["model"], {}).setdefault(task, []).append(run["grid"])
-    bayes = {r["case"]: r["values"]["AP"][0] for r in _rows("bayes") if "AP" in r["values"]}
+    bayes = {row["case"]: row["AP"] for row in means("bayes", ("case",)) if "AP" in row}
     table = {model: {t: _chosen(grids) for t, grids in by.items()} for model, by in found.items()}
     table["BayesCMC"] = bayes
     lines = [["model", *bayes], ["---"] * (1 + len(bayes))]

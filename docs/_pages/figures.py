@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import io
-import json
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from _pages import facts
 from declip.losses import Hinge, Tobit
 
-ROOT = Path(__file__).parents[2]
 INK, GREY = "#222222", "#6b6b6b"
 BLUE, ORANGE, GREEN, PINK = "#0072B2", "#D55E00", "#009E73", "#CC79A7"
 STYLE: dict[Any, Any] = {
@@ -102,8 +100,7 @@ def loss() -> str:
 
 def treatments() -> str:
     """Error of the clipped cells of real tables, by each treatment (experiments/tables.py)."""
-    rows = json.loads((ROOT / "experiments/results/tables.json").read_text())["rows"]
-    return _treatments(rows)
+    return _treatments(facts.means("tables", ("table", "quantile")))
 
 
 def _treatments(rows: list[dict[str, Any]]) -> str:

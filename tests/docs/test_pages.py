@@ -200,6 +200,14 @@ def test_evidence_pages_say_what_they_were_made_with():
     assert "numpy 2" in page
 
 
+def test_a_study_leaves_its_runs_and_a_page():
+    files = [path for path in (ROOT / "experiments" / "results").iterdir() if path.is_file()]
+    studies = {path.stem for path in files}
+    assert {path.name for path in files} == {
+        f"{s}.{end}" for s in studies for end in ("jsonl", "md")
+    }
+
+
 def test_a_link_to_a_file_that_is_no_page_becomes_its_path(tmp_path):
     text = "[config](pyproject.toml) and [results](benchmarks/RESULTS.md) and [x](https://a.b)"
     mended = links.mended(text, ROOT, DOCS / "evidence")
