@@ -93,6 +93,11 @@ class Cells:
         """Number of rows."""
         return len(self.exact_ptr) - 1
 
+    @property
+    def row_sizes(self) -> NDArray[np.int64]:
+        """Number of cells of each row."""
+        return np.diff(self.exact_ptr) + np.diff(self.censored_ptr)
+
     def transpose(self, n_cols: int) -> Cells:
         """Return the same cells by columns."""
         ptr, idx, order = _transposed(self.exact_ptr, self.exact_idx, n_cols)

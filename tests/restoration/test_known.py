@@ -4,6 +4,9 @@ import numpy as np
 import pandas as pd
 import pytest
 from numpy.testing import assert_allclose
+from sklearn import config_context
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
 
 import declip
 
@@ -68,3 +71,49 @@ def test_what_does_not_go_with_it_is_named(plates):
     r = declip.restore(truth, method="column")
     with pytest.raises(ValueError, match="made without groups"):
         r.transform(truth[:2], groups=["a", "b"])
+
+
+@pytest.fixture(scope="module")
+def sites():
+    """Rows whose level is that of their site, in a frame with a column that is not restored."""
+    rng = np.random.default_rng(2)
+    site = rng.choice(list("abc"), 120)
+    level = pd.Series({"a": -2.0, "b": 0.0, "c": 2.0})[site].to_numpy()
+    truth = level[:, None] * [1.0, 0.6, 1.4, 0.8] + 0.3 * rng.standard_normal((120, 4))
+    return pd.DataFrame({"site": site}), truth
+
+
+def test_a_pipeline_hands_features_to_a_restorer_and_new_rows_are_restored_by_them(sites):
+    features, truth = sites
+    seen = np.minimum(truth, 2.0)
+    with config_context(enable_metadata_routing=True):
+        model = declip.Restorer(ceiling=2.0, effort="quick")
+        model.set_fit_request(row_features=True).set_transform_request(row_features=True)
+        pipe = make_pipeline(FunctionTransformer(), model)
+        pipe.fit(seen[:90], row_features=features[:90])
+        empty = np.full((30, 4), np.nan)
+        cold = pipe.transform(empty, row_features=features[90:])
+    # the noise is .3, and the columns spread by some 1.5 about their means
+    assert np.sqrt(np.mean((cold - truth[90:]) ** 2)) < 0.6
+    drawn = np.array(pipe[-1].sample(4, empty, row_features=features[90:]))
+    assert np.sqrt(np.mean((drawn.mean(0) - truth[90:]) ** 2)) < 0.6
+    low, high = pipe[-1].predict_interval(empty, row_features=features[90:])
+    inside = np.mean((low <= truth[90:]) & (truth[90:] <= high))
+    assert 0.8 < inside <= 1.0
+    with pytest.raises(ValueError, match="give those of the new rows"):
+        pipe[-1].transform(empty)
+    with pytest.raises(TypeError, match="fit_transform takes no colour"):
+        model.fit_transform(seen, colour="red")
+
+
+def test_a_saved_restorer_restores_new_rows_of_known_groups(plates, tmp_path):
+    plate, truth, limit = plates
+    ceiling = limit.max()
+    seen = np.minimum(truth, ceiling)
+    model = declip.Restorer(ceiling=ceiling, effort="quick").fit(seen[:140], groups=plate[:140])
+    twin = declip.load(model.save(tmp_path / "model.npz"))
+    new = {"groups": plate[140:]}
+    assert_allclose(twin.predict(seen[140:], **new), model.predict(seen[140:], **new))
+    assert np.any(model.predict(seen[140:], **new) != model.predict(seen[140:]))
+    tables = model.sample(2, seen[140:], **new)
+    assert_allclose(tables[0][seen[140:] < ceiling], seen[140:][seen[140:] < ceiling])

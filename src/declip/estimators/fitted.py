@@ -184,10 +184,8 @@ class FittedTable(OneToOneFeatureMixin, TransformerMixin, BaseEstimator, Generic
     def _restored_rows(self, intervals: Intervals, told: bool = False) -> NDArray:
         """Return other rows restored; rows without a cell are warned of unless more is known."""
         _check_dense(intervals, "transform", _FEWER_ROWS)
-        side = intervals.by_row
-        observed = np.diff(side.exact_ptr) + np.diff(side.censored_ptr)
         if not told:
-            warn_without_cells("row", observed, intervals.row_labels)
+            warn_without_cells("row", intervals.by_row.row_sizes, intervals.row_labels)
         return self._restored(intervals, self._solve_new_rows(intervals))
 
     def fold_in(self, X: Any, independent: bool = False) -> Self:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any, Generic, NamedTuple, Self
 
@@ -25,7 +26,7 @@ from declip.validation import (
     refuse_side_information,
 )
 
-__all__ = ["Known", "KnownRows", "Side", "SideInformationEstimator"]
+__all__ = ["Known", "KnownRows", "Side", "SideInformationEstimator", "check_known_names"]
 
 _RIDGE = 1.0  # of a coefficient, as a share of that of a factor
 
@@ -43,6 +44,13 @@ class Known(NamedTuple):
     def names(self) -> list[str]:
         """What of it is given."""
         return [name for name in self._fields if getattr(self, name) is not None]
+
+
+def check_known_names(caller: str, given: Iterable[str]) -> None:
+    """Refuse arguments of a fit that say nothing of what is known."""
+    unknown = [name for name in given if name not in Known._fields]
+    if unknown:
+        raise TypeError(f"{caller} takes no {', '.join(unknown)}")
 
 
 class KnownRows(NamedTuple):
@@ -309,9 +317,7 @@ class SideInformationEstimator(CompletionEstimator[State, Matrix], Generic[State
         X_restored : ndarray of shape (n_samples, n_features)
             Dense; refused before allocation if it cannot fit in memory.
         """
-        unknown = [name for name in fit_params if name not in Known._fields]
-        if unknown:
-            raise TypeError(f"fit_transform takes no {', '.join(unknown)}")
+        check_known_names("fit_transform", fit_params)
         intervals = self._fit(X, y, dense_result=True, known=Known(**fit_params))
         return self._restored(intervals, self._model())
 

@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator
 
 from declip.estimators import BayesCMC, FroCMC, TrCMC
 from declip.intervals import Intervals
-from declip.restoration.settings import Settings
+from declip.restoration.settings import KNOWN, Settings
 from declip.solvers.gibbs.covariance import NormalDraws, sample_normal
 from declip.solvers.gibbs.normal_rows import rows_under
 from declip.solvers.gibbs.units import Units
@@ -270,7 +270,7 @@ def methods_to_weigh(intervals: Intervals, settings: Settings) -> list[str]:
     # with few cells observed BayesCMC has noise scales of rows by itself
     rows = settings.by_rows and len(intervals) >= _SPARSE * n_rows * n_cols
     return [
-        *(["bayes+known"] if settings.known else []),
+        *([KNOWN] if settings.known else []),
         "bayes",
         *(["bayes+rows"] if rows else []),
         *(["normal"] if covariance else []),

@@ -17,7 +17,7 @@ from declip.losses import Hinge, Tobit
 from declip.model_selection import EntrySearchCV, EntryShuffleSplit, HeldOutCells
 from declip.reclip import LEFT, RESTORED, ReclipResult, Trial
 from declip.restoration.candidates import Candidate, grid, methods_to_weigh, untuned
-from declip.restoration.settings import Settings
+from declip.restoration.settings import KNOWN, Settings
 from declip.restoration.shrinkage import TailShrinkage
 from declip.restoration.tasks import Evidence, Scaled, Task, tasks_of
 from declip.scaling import Scaling
@@ -202,11 +202,17 @@ def _weighed(
     members = [
         Member(*parts) for parts in zip(candidates, weights, fill_weights, shrinkages, strict=True)
     ]
-    members = [m for m in members if max(m.weight, m.fill_weight) >= _NEGLIGIBLE]
+    members = [m for m in members if _counts(m, settings)]
     choice = Choice(sorted(members, key=lambda m: -m.weight), candidates)
     if held.shape[1]:
         choice.half_width = _half_width(tasks, evidence, fill_weights, settings.coverage)
     return choice
+
+
+def _counts(member: Member, settings: Settings) -> bool:
+    """Tell whether a method is worth a fit: by its weight, or as all that knows empty rows."""
+    heavy = max(member.weight, member.fill_weight) >= _NEGLIGIBLE
+    return heavy or (settings.describes_rows and member.candidate.method == KNOWN)
 
 
 def _mixture_weights(log_likelihood: NDArray) -> NDArray[np.float64]:

@@ -19,21 +19,21 @@ _EVIDENCE = 30  # judged cells from which a column is decided upon alone
 class Determined:
     """Which rows and columns the data determine.
 
-    A row needs an observed cell, of which a limit will do; a column needs exact cells of two
-    different values, since nothing else says how far it spreads.
+    A row needs an observed cell, of which a limit will do, or features; a column needs exact cells
+    of two different values, since nothing else says how far it spreads.
     """
 
     rows: NDArray[np.bool_]
     cols: NDArray[np.bool_]
 
     @classmethod
-    def of(cls, intervals: Intervals) -> Determined:
-        """Look at the exact cells."""
+    def of(cls, intervals: Intervals, described: bool = False) -> Determined:
+        """Look at the exact cells; rows that are ``described`` by features need none."""
         side, n_cols = intervals.by_row, intervals.shape[1]
         low, high = np.full(n_cols, np.inf), np.full(n_cols, -np.inf)
         np.minimum.at(low, side.exact_idx, side.value)
         np.maximum.at(high, side.exact_idx, side.value)
-        return cls(np.diff(side.exact_ptr) + np.diff(side.censored_ptr) > 0, low < high)
+        return cls(described | (side.row_sizes > 0), low < high)
 
     def at(self, rows: NDArray, cols: NDArray) -> NDArray[np.bool_]:
         """Tell which cells are in determined rows and columns."""

@@ -89,7 +89,8 @@ class Imputation:
         for i in rng.permutation(n):
             table = self._at_limits.copy()
             picks = self._picked((i + start) / n)
-            for which, part in zip(picks, (self._censored, self._missing), strict=True):
+            parts = self._censored, *self._missing
+            for which, part in zip(picks, parts, strict=True):
                 draw = int(orders[which][i % len(orders[which])])
                 if len(part):
                     table[part] = self._drawn(which, draw, part, rng)
@@ -99,14 +100,18 @@ class Imputation:
         """Return a seed that was given, or that of the restoration."""
         return self.model.settings.random_state if given is None else given
 
-    def _picked(self, u: float) -> tuple[int, int]:
-        """Return the methods of the cells beyond limits and of missing ones: the same if it can."""
+    def _picked(self, u: float) -> tuple[int, int, int]:
+        """Return the methods of cells beyond limits, of missing ones, and of those in empty rows.
+
+        The first two are the same if they can be.
+        """
         methods = self.model.methods
         shares = np.cumsum([[m.weight, m.fill_weight] for m in methods], axis=0)
         beyond, missing = (
             int(np.searchsorted(line, u * line[-1], side="right")) for line in shares.T
         )
-        return min(beyond, len(methods) - 1), min(missing, len(methods) - 1)
+        last = len(methods) - 1
+        return min(beyond, last), min(missing, last), self.model.told
 
     def _drawn(
         self, which: int, draw: int, part: NDArray[np.intp], rng: np.random.Generator
@@ -165,9 +170,12 @@ class Imputation:
         return drawn[drawn < len(self.intervals)]
 
     @cached_property
-    def _missing(self) -> NDArray[np.intp]:
+    def _missing(self) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+        """Missing cells that are drawn, and those of rows of which only features are known."""
         drawn = np.flatnonzero(self.is_drawn)
-        return drawn[drawn >= len(self.intervals)]
+        drawn = drawn[drawn >= len(self.intervals)]
+        alone = self.model.told_alone(self.rows[drawn])
+        return drawn[~alone], drawn[alone]
 
     @cached_property
     def _ends(self) -> NDArray[np.float64]:

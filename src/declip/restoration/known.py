@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from declip.estimators.side import Known
 from declip.intervals import Intervals
 from declip.restoration.candidates import Candidate
-from declip.restoration.settings import Settings
+from declip.restoration.settings import KNOWN, Settings
 from declip.validation import cell_numbers, check_memory
 
 __all__ = ["known_lines", "relative_weights"]
@@ -41,9 +41,9 @@ def known_lines(candidates: Sequence[Candidate], settings: Settings) -> Iterator
     if not settings.known:
         return
     names, by_method = " and ".join(settings.known), {c.method: c for c in candidates}
-    with_it, without = by_method.get("bayes+known"), by_method.get("bayes")
+    with_it, without = by_method.get(KNOWN), by_method.get("bayes")
     if with_it is None or without is None:
-        yield f"{names}: used by method bayes+known alone, and not judged against doing without."
+        yield f"{names}: used by method {KNOWN} alone, and not judged against doing without."
         return
     times = [
         f"{what} is {np.exp(without.scores[name] - with_it.scores[name]):.2f} times as likely"

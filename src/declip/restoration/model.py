@@ -23,7 +23,7 @@ from declip.restoration.candidates import (
 from declip.restoration.choose import Choice, Member, pooled_moments
 from declip.restoration.determined import Determined, kept_columns
 from declip.restoration.predictive import CensoredMixture
-from declip.restoration.settings import NOTHING, Settings
+from declip.restoration.settings import KNOWN, NOTHING, Settings
 from declip.restoration.shrinkage import TailShrinkage
 from declip.restoration.tasks import Scaled, fitted
 
@@ -147,12 +147,14 @@ class RestorationModel:
                 estimator=m.estimator.fold_in(
                     table.cells,
                     independent=independent,
-                    **(told if m.method == "bayes+known" else {}),
+                    **(told if m.method == KNOWN else {}),
                 ),
             )
             for m in self.methods
         ]
-        determined = replace(self.determined, rows=Determined.of(intervals).rows)
+        determined = replace(
+            self.determined, rows=Determined.of(intervals, self.settings.describes_rows).rows
+        )
         return replace(self, methods=methods, table=table, determined=determined)
 
     def _told(self, intervals: Intervals, known: Known) -> dict[str, Any]:
@@ -191,7 +193,26 @@ class RestorationModel:
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return mean and standard deviation of missing cells in standard units."""
         parts = [missing_components(m.estimator, rows, cols) for m in self.methods]
-        return pooled_moments(parts, [m.fill_weight for m in self.methods])
+        mean, sd = pooled_moments(parts, [m.fill_weight for m in self.methods])
+        alone = self.told_alone(rows)
+        if alone.any():
+            centre, spread = parts[self.told]
+            mean[alone], sd[alone] = pooled_moments([(centre[:, alone], spread[:, alone])], [1.0])
+        return mean, sd
+
+    @property
+    def told(self) -> int:
+        """The method that is told what is known besides the cells; -1 if there is none."""
+        return next((i for i, m in enumerate(self.methods) if m.method == KNOWN), -1)
+
+    def told_alone(self, rows: NDArray) -> NDArray[np.bool_]:
+        """Tell which rows have no cell, so that what is known besides is all there is of them.
+
+        Methods are weighed on rows with cells, by which the others know as much.
+        """
+        if self.told < 0:
+            return np.zeros(len(rows), bool)
+        return self.table.cells.by_row.row_sizes[rows] == 0
 
     def censored(
         self, rows: NDArray, cols: NDArray, ends: tuple[NDArray, NDArray]

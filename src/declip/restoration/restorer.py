@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from declip import persistence
 from declip.containers import opened
+from declip.estimators.side import Known, check_known_names
 from declip.intervals import Intervals
 from declip.restoration.result import Restoration
 from declip.restoration.workflow import limits_of, restore
@@ -130,7 +131,16 @@ class Restorer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         self.random_state = random_state
         self.n_jobs = n_jobs
 
-    def fit(self, X: Any, y: Any = None) -> Self:
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        row_features: Any = None,
+        column_features: Any = None,
+        groups: Any = None,
+        weights: Any = None,
+        errors: Any = None,
+    ) -> Self:
         """Restore a table, and keep what new rows are restored by.
 
         Parameters
@@ -139,7 +149,11 @@ class Restorer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             As in `declip.restore`.
         y : ignored
             For the conventions of scikit-learn.
+        row_features, column_features, groups, weights, errors : default=None
+            What else is known of the table, as in `declip.restore`. In a pipeline they are routed:
+            ``set_fit_request(groups=True)``.
         """
+        known = Known(row_features, column_features, groups, weights, errors)
         params = self.get_params(deep=False)
         ceiling, floor = (_of_columns(params.pop(side), X) for side in _LIMITS)
         if isinstance(X, Intervals):
@@ -149,7 +163,7 @@ class Restorer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             validate_data(reader, X, reset=True, skip_check_array=True)
             found = vars(reader)
             ceiling, floor = limits_of(opened(X), ceiling, floor, self.rounding)
-        restoration = restore(X, ceiling, floor, **params, progress=False)
+        restoration = restore(X, ceiling, floor, **params, **known._asdict(), progress=False)
         self.__dict__.update(found, restoration_=restoration, limits_=(ceiling, floor))
         return self
 
@@ -161,40 +175,51 @@ class Restorer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         X, y
             As in `fit`.
         **fit_params : dict
-            None are taken.
+            ``row_features``, ``column_features``, ``groups``, ``weights`` and ``errors``, as in
+            `fit`.
         """
-        if fit_params:
-            raise TypeError(f"fit_transform takes no {', '.join(fit_params)}")
-        return _array(self.fit(X, y).restoration_.table)
+        check_known_names("fit_transform", fit_params)
+        return _array(self.fit(X, y, **fit_params).restoration_.table)
 
-    def transform(self, X: Any) -> Any:
+    def transform(self, X: Any, row_features: Any = None, groups: Any = None) -> Any:
         """Return new rows restored under the limits of this estimator, or an `Intervals`' own.
 
         Parameters
         ----------
         X : array-like, frame, sparse matrix or Intervals of shape (n_samples, n_features)
             The rows.
+        row_features, groups : default=None
+            Features and groups of these rows, if the fit had any. A row may then be empty.
         """
-        return _array(self.fold_in(X).table)
+        return _array(self.fold_in(X, row_features, groups).table)
 
-    def fold_in(self, X: Any) -> Restoration:
+    def fold_in(self, X: Any, row_features: Any = None, groups: Any = None) -> Restoration:
         """Return the restoration of new rows: table, flags and bands.
 
         Parameters
         ----------
         X : array-like, frame, sparse matrix or Intervals of shape (n_samples, n_features)
             As in `transform`.
+        row_features, groups : default=None
+            As in `transform`.
         """
         check_is_fitted(self)
+        known = {"row_features": row_features, "groups": groups}
         if isinstance(X, Intervals):
             check_columns(self, named_columns(X.shape[1], X.col_labels))
-            return self.restoration_.fold_in(X)
+            return self.restoration_.fold_in(X, **known)
         if getattr(X, "ndim", 2) != 2:
             check_array(X, ensure_all_finite=False)  # says what is wrong
         validate_data(self, X, reset=False, skip_check_array=True)
-        return self.restoration_.fold_in(X, *self.limits_)
+        return self.restoration_.fold_in(X, *self.limits_, **known)
 
-    def predict(self, rows: Any, cols: ArrayLike | None = None) -> NDArray[np.float64]:
+    def predict(
+        self,
+        rows: Any,
+        cols: ArrayLike | None = None,
+        row_features: Any = None,
+        groups: Any = None,
+    ) -> NDArray[np.float64]:
         """Return what is expected of cells, whatever was seen of them.
 
         Parameters
@@ -204,6 +229,8 @@ class Restorer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             of whose cells are predicted.
         cols : array-like of int, optional
             Columns of the cells, as many as ``rows``.
+        row_features, groups : default=None
+            Of new rows, as in `transform`.
         """
         check_is_fitted(self)
         if cols is not None:
@@ -213,28 +240,38 @@ class Restorer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
                 "predict estimates every cell, so it takes no sparse table: ask for single cells "
                 "with predict(rows, cols), or use transform."
             )
-        found = self.fold_in(rows)
+        found = self.fold_in(rows, row_features, groups)
         at = np.indices(found.intervals.shape).reshape(2, -1)
         return found.predict(*at).reshape(found.intervals.shape)
 
-    def predict_interval(self, X: Any = None) -> tuple[Any, Any]:
+    def predict_interval(
+        self, X: Any = None, row_features: Any = None, groups: Any = None
+    ) -> tuple[Any, Any]:
         """Return bands that hold the truth with the coverage asked for.
 
         Parameters
         ----------
         X : array-like, frame, sparse matrix or Intervals, optional
             New rows; by default the table of the fit.
+        row_features, groups : default=None
+            Of new rows, as in `transform`.
 
         Returns
         -------
         lower, upper : array or sparse matrix
             Of the shape of the table.
         """
-        check_is_fitted(self)
-        found = self.restoration_ if X is None else self.fold_in(X)
+        found = self._of_rows(X, row_features, groups)
         return _array(found.lower), _array(found.upper)
 
-    def sample(self, n: int = 20, X: Any = None, random_state: int | None = None) -> list[Any]:
+    def sample(
+        self,
+        n: int = 20,
+        X: Any = None,
+        random_state: int | None = None,
+        row_features: Any = None,
+        groups: Any = None,
+    ) -> list[Any]:
         """Return complete tables drawn from what is known of the cells, as `Restoration.sample`.
 
         Parameters
@@ -245,10 +282,15 @@ class Restorer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             New rows; by default the table of the fit.
         random_state : int or None, default=None
             Seed of what is drawn.
+        row_features, groups : default=None
+            Of new rows, as in `transform`.
         """
+        return self._of_rows(X, row_features, groups).sample(n, random_state)
+
+    def _of_rows(self, X: Any, row_features: Any, groups: Any) -> Restoration:
+        """Return the restoration of new rows, or that of the fit."""
         check_is_fitted(self)
-        found = self.restoration_ if X is None else self.fold_in(X)
-        return found.sample(n, random_state)
+        return self.restoration_ if X is None else self.fold_in(X, row_features, groups)
 
     def save(self, path: str | Path, *, overwrite: bool = False) -> Path:
         """Write the fitted estimator to a file, from which `declip.load` makes it anew.

@@ -12,8 +12,9 @@ from declip.estimators.side import Side
 from declip.restoration.bounds import Bounds
 from declip.validation import check_choice
 
-__all__ = ["EFFORTS", "FILLS", "NOTHING", "ROUNDINGS", "Settings"]
+__all__ = ["EFFORTS", "FILLS", "KNOWN", "NOTHING", "ROUNDINGS", "Settings"]
 
+KNOWN = "bayes+known"  # the method that is told what is known besides the cells
 NOTHING: MappingProxyType[str, Any] = MappingProxyType({})  # known besides the cells
 
 EFFORTS = {"quick": 0.4, "normal": 1.0, "thorough": 3.0}
@@ -78,7 +79,12 @@ class Settings:
 
     def known_to(self, method: str) -> dict[str, Any]:
         """Return what a method is told of it."""
-        return self.known if method == "bayes+known" else {}
+        return self.known if method == KNOWN else {}
+
+    @property
+    def describes_rows(self) -> bool:
+        """Whether rows have features, so that one without a cell can be restored."""
+        return self.side is not None and self.side.row_features is not None
 
     @property
     def work(self) -> float:

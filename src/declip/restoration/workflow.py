@@ -225,7 +225,8 @@ def _restored(
     choice = choose(part, table, why.settle(settings), tick)
     tick("the final fit", 0.9)
     kept = None if rows is None else _DRAWS_OF_MANY_ROWS
-    model = RestorationModel.of(table, choice, settings, Determined.of(part), why.by_column, kept)
+    determined = Determined.of(part, settings.describes_rows)
+    model = RestorationModel.of(table, choice, settings, determined, why.by_column, kept)
     test = why.test(table, model.methods[0].estimator, settings)
     if test is not None:
         model = replace(model, half_width=test.half_width(settings.coverage))

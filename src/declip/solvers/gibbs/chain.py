@@ -180,10 +180,7 @@ class Table:
     @cached_property
     def counts(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Observed cells of each row and of each column."""
-        rows, cols = (
-            np.diff(side.exact_ptr) + np.diff(side.censored_ptr)
-            for side in (self.cells.by_row, self.cells.by_col)
-        )
+        rows, cols = (side.row_sizes for side in (self.cells.by_row, self.cells.by_col))
         return rows, cols
 
 
