@@ -28,7 +28,7 @@ __all__ = [
 
 FLAGS = ("exact", "restored", "filled", "undetermined")
 EXACT, RESTORED, FILLED, UNDETERMINED = np.arange(len(FLAGS), dtype=np.int8)
-_STEPS, _FEW_STEPS = 16, 10  # bisections of a band's end; the few leave 1 % of a standard deviation
+_STEPS, _FEW_STEPS = 10, 5  # to a band's end; the few leave 1 % of a standard deviation
 _BLOCK = 1 << 16  # cells that are looked at together
 _NEARLY_ALL = 0.75  # of an interval that ends: a band of so much of it takes in its end
 _AWAY = 1.8  # standard deviations from its limit from which a cell has a band with two ends
@@ -199,15 +199,20 @@ def _bands(
     A cell that lies away from its limit has a band with equal tails instead, unless its interval
     ends: at the end of a scale, as at a limit, values may be tied.
     """
+
+    def end(which: NDArray, survival: float) -> NDArray[np.float64]:
+        return law.take(which).in_blocks(
+            lambda part, *known: part.quantile(survival, known, steps),
+            *(moment[which] for moment in moments),
+        )
+
     mean, square = moments
     away = mean > _AWAY * np.sqrt(np.maximum(square - mean**2, 0.0))
     away &= np.isposinf(law.far)
     tail = 0.5 * (1 - coverage)
     near, far = law.limit.copy(), np.empty(len(law))
-    one, two = law.take(~away), law.take(away)
-    far[~away] = one.in_blocks(lambda part: part.quantile(1 - coverage, steps))
-    far[away] = two.in_blocks(lambda part: part.quantile(tail, steps))
-    near[away] = two.in_blocks(lambda part: part.quantile(1 - tail, steps))
+    far[~away] = end(~away, 1 - coverage)
+    far[away], near[away] = end(away, tail), end(away, 1 - tail)
     tied = far - law.limit > _NEARLY_ALL * (law.far - law.limit)
     return near, np.where(tied, law.far, far)
 

@@ -17,15 +17,17 @@ from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import log_ndtr
+from scipy.special import erfcx, log_ndtr, ndtri
 
 from declip import truncated
 from declip.intervals import Intervals
 
 __all__ = ["CensoredMixture", "outermost"]
 
-_BISECTIONS = 16
-_REACH = 12.0  # standard deviations in which quantiles are looked for
+_NEWTON_STEPS = 10  # of a quantile
+_REACH = 12.0  # standard deviations in which quantiles are looked for,
+_INSIDE = 0.99  # beginning within so much of them
+_ALL_ABOVE = -37.0  # in standard units: nothing lies below, and erfcx is still a number
 _SEEN_BEYOND = 0.05  # of the exact cells of a column lie beyond what counts as its outermost
 
 
@@ -170,24 +172,43 @@ class CensoredMixture:
         )
         return self.weight @ mean, self.weight @ square
 
-    def quantile(self, survival: float, steps: int = _BISECTIONS) -> NDArray[np.float64]:
+    def quantile(
+        self,
+        survival: float,
+        moments: tuple[NDArray, NDArray] | None = None,
+        steps: int = _NEWTON_STEPS,
+    ) -> NDArray[np.float64]:
         """Return the values (times ``sign``) that the truth lies beyond with this probability.
 
-        By so many bisections; what is left of the bracket is interpolated.
+        By steps of Newton on the log-survival, kept within a bracket, from the quantile of a gamma
+        distribution with the same `moments` (to be given if they are known).
         """
-        mean, square = self.moments()
-        low, high = self.limit, np.minimum(self.limit + mean + _REACH * np.sqrt(square), self.far)
-        at_low, at_high = np.zeros(len(self)), self.log_survival(high)
+        mean, square = self.moments() if moments is None else moments
         wanted = np.log(survival)
+        low, high = self.limit, np.minimum(self.limit + mean + _REACH * np.sqrt(square), self.far)
+        first = self.limit + _gamma_quantile(mean, square, survival)
+        value = np.clip(first, low, low + _INSIDE * (high - low))
         for _ in range(steps):
-            middle = 0.5 * (low + high)
-            at = self.log_survival(middle)
-            beyond = at > wanted
-            low, at_low = np.where(beyond, middle, low), np.where(beyond, at, at_low)
-            high, at_high = np.where(beyond, high, middle), np.where(beyond, at_high, at)
-        with np.errstate(invalid="ignore", divide="ignore"):
-            share = np.nan_to_num((at_low - wanted) / (at_low - at_high), nan=0.5, posinf=0.5)
-        return low + np.clip(share, 0, 1) * (high - low)
+            log_survival, hazard = self._survival_and_hazard(value)
+            beyond = log_survival > wanted
+            low, high = np.where(beyond, value, low), np.where(beyond, high, value)
+            with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
+                step = value + (log_survival - wanted) / hazard
+            value = np.where((step >= low) & (step <= high), step, 0.5 * (low + high))
+        return value
+
+    def _survival_and_hazard(self, values: NDArray) -> tuple[NDArray, NDArray]:
+        """Return the log-survival at values, and minus its derivative."""
+        if not np.isposinf(self.far).all():
+            log_survival = self.log_survival(values)
+            return log_survival, np.exp(self.log_density(values) - log_survival)
+        # Q(z) = exp(-z^2 / 2) erfcx(z / sqrt 2) / 2, relative to that at the limit
+        limit, tail = self._tail_at_limit
+        z = np.maximum(self._standard(self._stretched(values)), _ALL_ABOVE)
+        decay = np.exp(0.5 * (limit - z) * (limit + z)) / tail
+        survival = np.maximum(self.weight @ (decay * erfcx(np.sqrt(0.5) * z)), 1e-300)
+        decay *= np.where(values > self.anchor, self._shrinkage, 1.0) / self.spread
+        return np.log(survival), np.sqrt(2 / np.pi) * (self.weight @ decay) / survival
 
     def at_survival(self, log_survival: NDArray) -> NDArray[np.float64]:
         """Return the values (times ``sign``) that the first component exceeds with probabilities.
@@ -204,16 +225,26 @@ class CensoredMixture:
         return np.clip(value, self.limit, self.far)
 
     def in_blocks(
-        self, answer: Callable[[CensoredMixture], NDArray], most: int = 1 << 21
+        self, answer: Callable[..., NDArray], *of_cells: NDArray, most: int = 1 << 18
     ) -> NDArray:
-        """Return an answer, of shape (..., n), put together from blocks of cells."""
+        """Return an answer, of shape (..., n), put together from blocks of cells.
+
+        It is asked with the distributions of a block and what else is known of its cells.
+        """
         size = max(1, most // len(self.weight))
-        parts = [answer(self.take(slice(i, i + size))) for i in range(0, len(self), size)]
-        return np.concatenate(parts, axis=-1) if parts else answer(self)
+        blocks = [slice(i, i + size) for i in range(0, len(self), size)] or [slice(None)]
+        parts = [answer(self.take(b), *(part[b] for part in of_cells)) for b in blocks]
+        return np.concatenate(parts, axis=-1)
 
     @cached_property
     def _shrinkage(self) -> NDArray[np.float64]:
         return np.exp(self.log_shrinkage)
+
+    @cached_property
+    def _tail_at_limit(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """The limit in standard units of the components, and its scaled tail probability."""
+        z = np.maximum(self._standard(self.limit), _ALL_ABOVE)
+        return z, erfcx(np.sqrt(0.5) * z)
 
     @cached_property
     def _log_whole(self) -> NDArray[np.float64]:
@@ -247,6 +278,13 @@ class CensoredMixture:
         """Return the logarithm of the weighted mean of exponentials over the components."""
         top = np.maximum(logs.max(axis=0), np.finfo(np.float64).min)
         return top + np.log(np.maximum(self.weight @ np.exp(logs - top), 1e-300))
+
+
+def _gamma_quantile(mean: NDArray, square: NDArray, survival: float) -> NDArray[np.float64]:
+    """Return about what a gamma variate of these moments exceeds so often (Wilson, Hilferty)."""
+    with np.errstate(invalid="ignore", divide="ignore"):
+        ninth = np.maximum(square / mean**2 - 1, 0.0) / 9  # of its squared coefficient of variation
+    return mean * np.maximum(1 - ninth - ndtri(survival) * np.sqrt(ninth), 0.0) ** 3
 
 
 def _log_mass(a: NDArray, b: NDArray) -> NDArray[np.float64]:
