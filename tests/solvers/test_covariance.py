@@ -2,9 +2,10 @@
 
 import numpy as np
 from numpy.testing import assert_allclose
+from scipy.stats import norm
 
 from declip import Intervals
-from declip.solvers.gibbs.covariance import sample_normal
+from declip.solvers.gibbs.covariance import sample_columns, sample_normal
 
 RNG = np.random.default_rng(0)
 S = np.array([[1.0, 0.8, 0.3], [0.8, 1.0, 0.1], [0.3, 0.1, 1.0]])
@@ -65,3 +66,24 @@ def test_classes_that_limits_cut_keep_their_own_spread():
     assert abs(np.median(centre) + 1.3) < 0.3
     _, wide = given_the_rest(found, others, 0 * others)
     assert np.median(classes) < 0.6 * np.median(wide)
+
+
+def test_columns_alone_have_the_posterior_of_a_censored_normal():
+    # on a grid; the prior is flat in the mean, of a variance v it is v^-1.5 exp(-0.15 / v)
+    rng = np.random.default_rng(3)
+    x, limit = rng.normal(0.3, 0.8, 40), 0.5
+    cells = Intervals.from_table(np.minimum(x, limit)[:, None], ceiling=limit)
+    start = np.zeros(1), np.ones(1)
+    means, sds = sample_columns(cells, start, n_draws=2000, seed=0)
+    m, s = np.meshgrid(np.linspace(-1, 2, 301), np.linspace(0.3, 2.5, 301))
+    seen = x[x < limit]
+    logs = norm.logpdf(seen[:, None, None], m, s).sum(axis=0)
+    logs += np.sum(x >= limit) * norm.logsf(limit, m, s) - 2 * np.log(s) - 0.5 * 0.3 / s**2
+    density = np.exp(logs - logs.max())
+    density /= density.sum()
+    for drawn, axis in ((means, m), (sds, s)):
+        mean = np.sum(density * axis)
+        sd = np.sqrt(np.sum(density * axis**2) - mean**2)
+        # 2,000 draws of chains that forget in a few of the sweeps between them
+        assert_allclose(drawn.mean(), mean, atol=4 * sd / np.sqrt(1000))
+        assert_allclose(drawn.std(), sd, rtol=0.1)

@@ -18,6 +18,7 @@ _PRIOR_VARIANCE = 0.3  # of a column in standard units, worth one row more than 
 _PRIOR_ROWS = 5  # more than columns, that the covariance which classes share is worth to each
 _CONCENTRATION = 1.0  # rows that all classes together count as having before any was seen
 _FIRST_SWEEPS, _MORE_SWEEPS = 30, 10  # before the first draw, and from one to the next
+_CHAINS = 5  # of columns alone: sweeps of a small table cost the same for several
 _LARGEST_SEED = 2**31 - 1
 
 
@@ -233,18 +234,25 @@ def sample_columns(
     """
     rng, side, p = np.random.default_rng(seed), cells.by_row, cells.shape[1]
     exact, at = side.exact_idx, side.censored_idx
-    count = np.bincount(exact, minlength=p) + np.bincount(at, minlength=p)
-    mean, sd = (part.copy() for part in start)
+    n_exact = np.bincount(exact, minlength=p)
+    of_exact = np.bincount(exact, side.value, p) / np.maximum(n_exact, 1)
+    within = np.bincount(exact, (side.value - of_exact[exact]) ** 2, p)
+    count = np.maximum(n_exact + np.bincount(at, minlength=p), 1)
+    # chains side by side, each column of each chain a group of its own
+    group = (at + p * np.arange(_CHAINS)[:, None]).ravel()
+    lower, upper = (np.tile(end, _CHAINS) for end in (side.lower, side.upper))
+    mean, sd = (np.tile(part, (_CHAINS, 1)) for part in start)
     draws = []
-    for sweep in range(_FIRST_SWEEPS + _MORE_SWEEPS * n_draws):
+    for sweep in range(_FIRST_SWEEPS + _MORE_SWEEPS * -(-n_draws // _CHAINS)):
         key = int(rng.integers(_LARGEST_SEED)), 0
-        z = truncated_normals(mean[at], sd[at], side.lower, side.upper, key)
-        centre = (np.bincount(exact, side.value, p) + np.bincount(at, z, p)) / np.maximum(count, 1)
-        of_exact = np.bincount(exact, (side.value - centre[exact]) ** 2, p)
-        squares = of_exact + np.bincount(at, (z - centre[at]) ** 2, p)
-        sd = np.sqrt((squares + _PRIOR_VARIANCE) / rng.chisquare(np.maximum(count, 1)))
-        mean = centre + sd * rng.standard_normal(p) / np.sqrt(np.maximum(count, 1))
+        z = truncated_normals(mean.ravel()[group], sd.ravel()[group], lower, upper, key)
+        total = np.bincount(group, z, mean.size).reshape(mean.shape)
+        centre = (n_exact * of_exact + total) / count
+        squares = np.bincount(group, (z - centre.ravel()[group]) ** 2, mean.size)
+        squares = within + n_exact * (of_exact - centre) ** 2 + squares.reshape(mean.shape)
+        sd = np.sqrt((squares + _PRIOR_VARIANCE) / rng.chisquare(count, mean.shape))
+        mean = centre + sd * rng.standard_normal(mean.shape) / np.sqrt(count)
         if sweep >= _FIRST_SWEEPS and (sweep - _FIRST_SWEEPS) % _MORE_SWEEPS == 0:
             draws.append((mean, sd))
-    means, sds = (np.array(part) for part in zip(*draws, strict=True))
+    means, sds = (np.concatenate(part)[:n_draws] for part in zip(*draws, strict=True))
     return means, sds
