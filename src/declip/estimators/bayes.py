@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import cached_property
 from numbers import Integral, Real
 from os import PathLike
 from typing import Any, ClassVar
 
 import numpy as np
 from joblib import effective_n_jobs
+from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
@@ -25,6 +27,7 @@ from declip.solvers.gibbs import (
     Posterior,
     Run,
     Schedule,
+    disagreement,
     mean_edges,
     sample_posterior,
     two_levels,
@@ -222,6 +225,7 @@ class BayesCMC(PosteriorEstimator):
     (True, True)
     """
 
+    _on_request: ClassVar[tuple[str, ...]] = ("singular_values_",)
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **{n: c for n, c in SHARED_CONSTRAINTS.items() if n not in ("max_iter", "tol")},
         "n_components": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
@@ -363,8 +367,7 @@ class BayesCMC(PosteriorEstimator):
         }
 
     def _finished(self, table: Any, state: Run) -> dict[str, Any]:
-        posterior = state.posterior
-        some = posterior.samples[:: max(1, len(posterior.samples) // _SPECTRA)]
+        posterior, r_hat, ess = state.posterior, state.r_hat(), state.effective()
         rows, cols = posterior.noise_scales()
         signs = posterior.model.missing or (0,) * table.shape[1]
         return self._fitted(state) | {
@@ -378,11 +381,17 @@ class BayesCMC(PosteriorEstimator):
             "edges_": None if table.levels is None else mean_edges(posterior, table.levels),
             "row_noise_": rows,
             "noise_scale_": cols,
-            "singular_values_": np.mean([s.factors.singular_values() for s in some], axis=0),
-            "r_hat_": state.r_hat(),
-            "ess_": state.effective(),
-            "converged_": state.converged,
+            "r_hat_": r_hat,
+            "ess_": ess,
+            "converged_": not disagreement(r_hat, ess, len(state.chains)),
         }
+
+    @cached_property
+    def singular_values_(self) -> NDArray[np.float64]:
+        """Singular values of the matrix, largest first: the mean over some samples."""
+        samples = self._model().samples
+        some = samples[:: max(1, len(samples) // _SPECTRA)]
+        return np.mean([s.factors.singular_values() for s in some], axis=0)
 
     def _snapshot(self, state: Run) -> Run:
         return state.fork()

@@ -62,5 +62,5 @@ class SweepReporter:
         else:
             resume_point.done()
         self.context.call_on_fit_task_end(**self.told, reconstruction_attributes=lambda: fitted)
-        if not state.converged and not state.stopped:
+        if not fitted["converged_"] and not state.stopped:
             warn_user(estimator._not_converged(state), ConvergenceWarning)

@@ -6,7 +6,7 @@ from declip.solvers.gibbs.credible import credible_interval
 from declip.solvers.gibbs.ordinal import level_probabilities, mean_edges
 from declip.solvers.gibbs.pattern import PatternEvidence, weigh_patterns
 from declip.solvers.gibbs.posterior import Posterior
-from declip.solvers.gibbs.sampler import Run, Schedule, sample_posterior
+from declip.solvers.gibbs.sampler import Run, Schedule, disagreement, sample_posterior
 from declip.solvers.gibbs.side import KnownSides
 
 __all__ = [
@@ -17,6 +17,7 @@ __all__ = [
     "Run",
     "Schedule",
     "credible_interval",
+    "disagreement",
     "effective_sample_size",
     "level_probabilities",
     "mean_edges",

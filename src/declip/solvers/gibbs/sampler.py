@@ -26,6 +26,7 @@ __all__ = [
     "Monitor",
     "Run",
     "Schedule",
+    "disagreement",
     "sample_posterior",
 ]
 
@@ -33,6 +34,7 @@ R_HAT_LIMITS = {"cells": 1.1, "column means": 1.1, "noise scales": 1.2, "edges":
 ROUNDING = 1e-9  # of shares
 FEWEST = 5  # effective samples of each chain
 AGREEING = {"cells": 0.9, "column means": 0.9, "noise scales": 0.5, "edges": 0.9}  # keep to both
+Diagnosis = dict[str, NDArray[np.float64]]  # of the traced quantities, by kind
 _WATCHED = 50  # cells of each kind, columns and noise scales that are traced
 
 
@@ -197,32 +199,18 @@ class Run:
         return not self.disagreement()
 
     def disagreement(self) -> str:
-        """Return in words where the chains do not agree yet, or say too little; "" if nowhere.
+        """Return in words where the chains do not agree yet, or say too little; "" if nowhere."""
+        return disagreement(self.r_hat(), self.effective(), len(self.chains))
 
-        Of noise scales half must: with as many factors as a table may need, a factor of its own and
-        noise are two names for the same part of a column.
-        """
-        r_hat, effective, fewest = self.r_hat(), self.effective(), FEWEST * len(self.chains)
-        apart = {k: np.mean(~(found <= R_HAT_LIMITS[k])) for k, found in r_hat.items()}
-        few = {k: np.mean(~(found >= fewest)) for k, found in effective.items()}
-        for kind in sorted(apart, key=lambda k: apart[k] + AGREEING[k], reverse=True):
-            if apart[kind] > 1 - AGREEING[kind] + ROUNDING:
-                return f"R-hat is above {R_HAT_LIMITS[kind]} for {apart[kind]:.0%} of the {kind}"
-        for kind in sorted(few, key=lambda k: few[k] + AGREEING[k], reverse=True):
-            if few[kind] > 1 - AGREEING[kind] + ROUNDING:
-                share = f"{few[kind]:.0%} of the {kind}"
-                return f"the effective sample size is below {fewest} for {share}"
-        return ""
-
-    def r_hat(self) -> dict[str, NDArray[np.float64]]:
+    def r_hat(self) -> Diagnosis:
         """Return split R-hat of the traced quantities; NaN from fewer than four samples."""
         return self._diagnosed(split_r_hat)
 
-    def effective(self) -> dict[str, NDArray[np.float64]]:
+    def effective(self) -> Diagnosis:
         """Return the effective sample size of the traced quantities."""
         return self._diagnosed(effective_sample_size)
 
-    def _diagnosed(self, diagnose: Callable[[NDArray], NDArray]) -> dict[str, NDArray[np.float64]]:
+    def _diagnosed(self, diagnose: Callable[[NDArray], NDArray]) -> Diagnosis:
         kinds = self.monitor.kinds
         if len(self.traces) < 4:
             return {kind: np.full(part.stop - part.start, np.nan) for kind, part in kinds.items()}
@@ -238,6 +226,25 @@ class Run:
             traces=list(self.traces),
             history=list(self.history),
         )
+
+
+def disagreement(r_hat: Diagnosis, effective: Diagnosis, n_chains: int) -> str:
+    """Return in words where chains do not agree yet, or say too little; "" if nowhere.
+
+    Of noise scales half must: with as many factors as a table may need, a factor of its own and
+    noise are two names for the same part of a column.
+    """
+    fewest = FEWEST * n_chains
+    apart = {k: np.mean(~(found <= R_HAT_LIMITS[k])) for k, found in r_hat.items()}
+    few = {k: np.mean(~(found >= fewest)) for k, found in effective.items()}
+    for kind in sorted(apart, key=lambda k: apart[k] + AGREEING[k], reverse=True):
+        if apart[kind] > 1 - AGREEING[kind] + ROUNDING:
+            return f"R-hat is above {R_HAT_LIMITS[kind]} for {apart[kind]:.0%} of the {kind}"
+    for kind in sorted(few, key=lambda k: few[k] + AGREEING[k], reverse=True):
+        if few[kind] > 1 - AGREEING[kind] + ROUNDING:
+            share = f"{few[kind]:.0%} of the {kind}"
+            return f"the effective sample size is below {fewest} for {share}"
+    return ""
 
 
 def sample_posterior(
