@@ -101,7 +101,7 @@ def test_without_a_preset_the_same_file_is_understood_too(capsys, wqp):
 def test_check_shows_the_reading_names_what_cannot_and_ends_with_the_command(capsys, wqp):
     code, out, _ = run(capsys, "check", wqp, "--format", "wqp")
     assert code == 0
-    assert out.startswith("The file is read as an export of wqp")
+    assert out.startswith("The file is read as an export of the Water Quality Portal")
     assert sum(line.startswith("  line ") for line in out.splitlines()) == 3
     assert "4 of 5 columns with clipped cells can be restored." in out
     assert "not 'Silver': it has no exact value" in out

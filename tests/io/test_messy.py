@@ -1,5 +1,7 @@
 """Files as people have them: what they mean is found, or asked about."""
 
+from pathlib import Path
+
 import numpy as np
 import openpyxl
 import pytest
@@ -81,7 +83,7 @@ def test_values_near_a_code_are_not_suspected(tmp_path):
 
 def test_a_row_of_sums_is_told(tmp_path):
     text = "id,x,y\na,1,2\nb,3,4\nTotal,4,6\n"
-    assert "line 4 is named 'Total': skip=[4] if it sums up the others" in str(
+    assert "Line 4 is named 'Total': skip=[4] if it sums up the others" in str(
         read(tmp_path, text).plan
     )
 
@@ -250,6 +252,9 @@ def test_check_of_values_below_their_limits_offers_to_censor_them(tmp_path, caps
     lines = (f"s{i},{a},{(i * 7) % 11 - 4},-1.5\n" for i in range(20) for a in "xyz")
     (tmp_path / "t.csv").write_text("SampleID,Assay,NPX,LOD\n" + "".join(lines))
     main(["check", "t.csv"])
+    assert "declip restore t.csv --format olink" in capsys.readouterr().out
+    Path("t.csv").write_text(Path("t.csv").read_text().replace("NPX", "value"))
+    main(["check", "t.csv"])
     assert "declip restore t.csv --below-limit censored" in capsys.readouterr().out
 
 
@@ -263,3 +268,91 @@ def test_rows_of_limits_go_through_a_restoration(tmp_path):
     found = read(tmp_path, text)
     restored = declip.restore(found.intervals, log=True, method="column", effort="quick")
     assert (np.asarray(restored.table) > 0).all()
+
+
+def cells(rows, head, row):
+    """Return the text of a table in the long form, with a line for each pair."""
+    return head + "".join(row(i, a) for i in range(rows) for a in "xyz")
+
+
+def test_marks_stand_beside_names_in_capitals(tmp_path):
+    text = "Bird,DDE,DDECen,Hg,HgCen\n" + "".join(f"{i},{i}.5,{i % 2},2,0\n" for i in range(9))
+    roles = read(tmp_path, text).plan.roles
+    assert roles.values == ("DDE", "Hg")
+    assert roles.qualifier == {"DDE": "DDECen", "Hg": "HgCen"}
+
+
+def test_of_two_columns_of_limits_that_at_which_values_lie_is_taken(tmp_path):
+    def line(i, a):
+        return f"s{i},{a},{'1,U' if i < 2 else f'{i},'},3,1\n"
+
+    found = read(tmp_path, cells(6, "StationID,Analyte,Result,Qual,RL,MDL\n", line))
+    assert found.plan.roles.limit == {"Result": "MDL"}
+    assert ends(found)["s0", "x"] == (-np.inf, 1)
+    assert "'RL' holds limits as well, and is left aside: limit='RL' if values were" in str(
+        found.plan
+    )
+    assert ends(read_table(found.path, limit="RL"))["s0", "x"] == (-np.inf, 3)
+
+
+def test_a_german_export_is_understood(tmp_path):
+    def line(i, a):
+        value = f"{i},5;" if i > 1 else "2;U"
+        return f"Ü{i};{i + 1:02d}.03.2022;{a};{value};2;µg/L\n"
+
+    head = "Messstelle;Datum;Parameter;Ergebnis;Kennz;BG;Einheit\n"
+    found = read(tmp_path, cells(6, head, line))
+    assert found.intervals.shape == (6, 3)
+    assert found.plan.counts["below"] == 6
+    assert found.plan.units == dict.fromkeys("xyz", "µg/L")
+
+
+def test_branches_articles_and_days_make_a_list_of_cells(tmp_path):
+    lines = "".join(
+        f"{j + 1}/3/2024,{i % 2},{761000 + i // 2},{i + j},{int(j > 14)}\n"
+        for i in range(6)
+        for j in range(16)
+    )
+    plan = read(tmp_path, "date,branch,ean,qty,oos\n" + lines).plan
+    assert (plan.roles.rows, plan.roles.columns) == (("branch", "ean"), ("date",))
+    assert (plan.side, plan.counts["above"]) == ("above", 6)
+
+
+def test_lines_that_may_be_cells_are_told(tmp_path):
+    text = cells(5, "site,sort,number,more\n", lambda i, a: f"s{i},kind {a},{i},{i + 1}\n")
+    plan = read(tmp_path, text).plan
+    assert plan.roles.layout == "wide"
+    assert "'sort' tells them apart: columns=['sort'] if each line is one cell" in str(plan)
+
+
+def test_a_cover_is_not_taken_for_the_table(tmp_path):
+    book = openpyxl.Workbook()
+    book.active.title = "Cover"
+    for row in (["Staff survey"], ["wave", 2], ["secret", "yes"]):
+        book.active.append(row)
+    table = book.create_sheet("Answers")
+    for row in (["person", "Q1\nlistens", "Q2"], [None, "1-7", "1-7"], ["a", 1, 7], ["b", 3, 4]):
+        table.append(row)
+    book.save(tmp_path / "t.xlsx")
+    plan = read_table(tmp_path / "t.xlsx").plan
+    assert plan.format.sheet == "Answers"
+    assert "'Q1 listens', 'Q2'. Row 2 holds the ends of the scale." in str(plan)
+    assert plan.examples[0].understood == "row 'a', column 'Q1 listens': 1"
+
+
+def test_thousands_of_values_and_of_limits_are_one_question(tmp_path):
+    def line(i, a):
+        stock = "990" if i else '"1,190"'
+        return f's{i},{a},"1,{i}50",{stock}\n'
+
+    with pytest.raises(TableFileError) as error:
+        read(tmp_path, cells(4, "store,week,units_sold,stock\n", line))
+    assert len(error.value.problems) == 1
+    assert "'1,050' is 1050 or 1.050 (and in 1 more column)" in str(error.value)
+
+
+def test_an_export_that_was_not_named_is_recognised(tmp_path):
+    text = cells(4, "SampleID,Assay,NPX,LOD\n", lambda i, a: f"s{i},{a},{i},2\n")
+    note = "Its columns are those of an export of Olink: format='olink' reads them so"
+    assert note in str(read(tmp_path, text).plan)
+    assert note not in str(read(tmp_path, text, format="olink").plan)

@@ -189,7 +189,7 @@ def test_a_row_of_empty_cells_is_a_row(file):
             "line 4, column 'value': row 'a', column 'x' was",
         ),
         ("row,column,value,qualifier\na,x,1,?!\n", "line 2, column 'value': the qualifier '?!' is"),
-        ("row,column,value,limit\na,x,ND,<3\n", "line 2, column 'value': the limit '<3' beside"),
+        ("row,column,value,limit\na,x,ND,<3\n", "line 2, column 'limit': the limit '<3' is"),
         ("row,column,value,qualifier\na,x,<1,>\n", "line 2, column 'value': the cell and its"),
         ("row,column,value,qualifier\na,x,1-2,>\n", "line 2, column 'value': a range with a"),
         ("\0\1\2\3", "this is not a text file"),

@@ -97,11 +97,18 @@ class Checked:
     def _said(self, command: str) -> str:
         words = ["declip", command, str(self.table.path), *self.reading.spelled()]
         if self._kept_below and not self.table.intervals.n_censored:
-            words += ["--below-limit", "censored"]
+            words += ["--format", self._export] if self._export else ["--below-limit", "censored"]
         words += [*self._proposed(), *(["--log"] if self._wants_log() else [])]
         if self._why_missing != "random":
             words += ["--missing-means", self._why_missing]
         return " ".join(map(shlex.quote, words))
+
+    @property
+    def _export(self) -> str | None:
+        """The export whose columns these are, if it was not said."""
+        notes = () if self.table.plan is None else self.table.plan.notes
+        told = (remedy for note in notes for remedy in note.remedies)
+        return next((remedy.value for remedy in told if remedy.option == "format"), None)
 
     @property
     def _kept_below(self) -> int:
@@ -161,7 +168,7 @@ class Checked:
         shown = [int(j) for j in order if counts.clipped[j]][:_LISTED]
         if not shown:
             return ""
-        names = _names(self.table.intervals)
+        names = [" ".join(name.split()) for name in _names(self.table.intervals)]
         width = max([len(names[j]) for j in shown] + [6])
         lines = [f"{'column':<{width}} {'exact':>8} {'below':>8} {'above':>8} {'missing':>8}"]
         for j in shown:

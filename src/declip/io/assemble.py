@@ -183,8 +183,7 @@ class _Marked:
                 limit.bad, np.flatnonzero((limit.lower < limit.upper) | (limit.word != 0))
             )
             if wrong.size:
-                text = shown(listed.limit[listed.first(wrong)])  # type: ignore[index]
-                yield listed.problem(wrong, f"the limit {text} beside this cell is not a number")
+                yield self._no_limit(wrong)
         if qualifier is None:
             return
         sides = parse_qualifiers(qualifier, self.asked.marks)
@@ -193,6 +192,16 @@ class _Marked:
             cells = strange[(qualifier.gather(strange) == word).to_numpy()]
             yield listed.problem(cells, _unknown_mark(word))
         yield from self._disagreements(parsed)
+
+    def _no_limit(self, cells: NDArray) -> Problem:
+        """Return what is wrong with limits that are no numbers, in the column where they stand."""
+        listed, limits = self.listed, self.listed.limit
+        first = listed.first(cells)
+        text = None if limits is None else limits[first]
+        unclear = self.style.unclear and "," in str(text)
+        what = f"the limit {shown(text)} is not a number"
+        told = listed.problem(cells, why_not(text, self.style) if unclear else what)
+        return replace(told, column=listed.roles.limit[listed.sheet.header[listed.place(first)[1]]])
 
     def _disagreements(self, parsed: Parsed) -> Iterator[Problem]:
         own, side = _own_side(parsed), self._sides()

@@ -25,6 +25,7 @@ __all__ = ["column_number", "parts_of_book", "read_book", "sheet_parts", "write_
 
 _MOST_ROWS, _MOST_COLUMNS = 1_048_576, 16_384
 _CELL = re.compile(rb"<(?:\w+:)?c(?=[\s/>])([^>]*)>")
+_NUMBERS = re.compile(rb"<(?:\w+:)?c(?=[\s/>])((?![^>]*\bt=[\"'](?!n[\"']))[^>]*[^>/])>")
 _ROW = re.compile(rb"<(?:\w+:)?row\s[^>]*?\br\s*=\s*[\"']([0-9]+)")
 _PLACE = re.compile(rb"(?:^|\s)r\s*=\s*[\"']([A-Za-z]+)([0-9]+)")
 _KIND = re.compile(rb"(?:^|\s)t\s*=\s*[\"']([^\"']*)")
@@ -88,7 +89,7 @@ def _checked(path: Path, wanted: str | None) -> tuple[str, tuple[str, ...]]:
     """Return the sheet to read, once its area is known to fit, and the names of all."""
     parts = parts_of_book(path)
     sheets = sheet_parts(parts)
-    name = wanted or next(iter(sheets))
+    name = wanted or _first_table(parts, sheets)
     if name not in sheets:
         some = ", ".join(shown(known) for known in list(sheets)[:5])
         raise TableFileError(path, f"there is no sheet {shown(name)}; there are {some}")
@@ -96,6 +97,15 @@ def _checked(path: Path, wanted: str | None) -> tuple[str, tuple[str, ...]]:
         ParserCreate().Parse(parts.get(part, b"<none/>"), True)  # readers mend XML that is broken
     _check_cells(path, parts[sheets[name]])
     return name, tuple(sheets)
+
+
+def _first_table(parts: dict[str, bytes], sheets: dict[str, str]) -> str:
+    """Return the first sheet with numbers in two columns or more; a cover has none."""
+    for name, part in sheets.items():
+        cells = (_PLACE.search(tag) for tag in _NUMBERS.findall(parts[part]))
+        if len({place[1] for place in cells if place}) > 1:
+            return name
+    return next(iter(sheets))
 
 
 def parts_of_book(path: Path) -> dict[str, bytes]:

@@ -190,6 +190,8 @@ def _take_units(sheet: Sheet) -> Sheet:
         return sheet
     if any(not UNIT.fullmatch(text.strip()) for text in labelled) or set(texts.values()) == {"-"}:
         return sheet
+    if unit is _SCALE:
+        return _without(sheet, [0], "scale")
     units = {sheet.header[j]: text.strip("[]() ") for j, text in texts.items()}
     return replace(_without(sheet, [0], "units"), units=units)
 

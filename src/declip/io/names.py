@@ -12,9 +12,9 @@ __all__ = [
 
 
 def plain(name: str) -> str:
-    """Return a name in lower case, its words apart: ``SampleID`` and ``sample_id`` are one."""
-    apart = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", name.strip())
-    return re.sub(r"[^a-z0-9<>äöüéè]+", " ", apart.lower()).strip()
+    """Return a name in lower case, its words apart: ``SampleID``, ``sample_id``; ``DDECen``."""
+    apart = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z]{2})", " ", name.strip())
+    return re.sub(r"[^a-z0-9<>äöüáéè]+", " ", apart.lower()).strip()
 
 
 def _any(words: str, before: str = "", after: str = "") -> re.Pattern:
@@ -27,19 +27,22 @@ _ID = "ids?|no|nr|number|name|label|key|code|identifier"
 ROW = _any(
     "row sample subject patient person participant respondent user customer product specimen index"
     " id site station location monitoring_location well plate sku store shop animal bird plot probe"
-    " proben_nr messstelle échantillon sampling_point lab_sample field_sample",
+    " proben_nr messstelle échantillon sampling_point lab_sample field_sample branch outlet article"
+    " ean gtin upc filiale artikel kunde entnahmestelle muestra",
     after=_ID,
 )
 COLUMN = _any(
     "column col variable feature analyte parameter item movie compound protein gene test assay"
     " question week month marker biomarker metabolite substance characteristic constituent"
-    " pollutant element olink chemical param result_characteristic paramètre parametername",
+    " pollutant element olink chemical param result_characteristic paramètre parametername stoff"
+    " analyt parámetro",
     after=_ID,
 )
 VALUE = _any(
     "value result rating stars measurement measured concentration conc score sales reading amount"
     " result_value npx intensity messwert wert quantity qty units_sold demand result_measure"
-    " result_measure_value response signal valeur sold measure_value result_numeric",
+    " result_measure_value response signal valeur sold measure_value result_numeric ergebnis"
+    " messergebnis konzentration gehalt résultat resultado absatz",
     after=r"(?:in )?(?:pp[mbt]|pct|percent|[munpk]?(?:g|mol|l|u|iu)"
     r"(?: (?:per )?(?:[munpkd]?(?:l|g|mol)|m3|dw|ww|dry weight|wet weight))*)",
 )
@@ -50,6 +53,7 @@ MEASURED = re.compile(
 )
 LIMIT = _any(
     "limit lod loq lloq mdl dl rl mrl pql llod rdl edl lowerlimit nachweisgrenze bestimmungsgrenze"
+    " nwg bg bestand"
     " detection_quantitation_limit_measure_measure_value detection_limit_measure_a uloq stock"
     " inventory capacity stock_on_hand on_hand available",
     "(?:method|lab|lower|sample|minimum|reporting|instrument) ?(?:detection)?",
@@ -57,7 +61,7 @@ LIMIT = _any(
 )
 # What a line, or a column, of a table of measurements is called that holds limits, or sums up.
 LIMIT_OF_ROW = re.compile(
-    r"l?lo[dq]|m?dl|m?rl|pql|nachweisgrenze|bestimmungsgrenze|nwg"
+    r"l?lo[dq]|m?dl|m?rl|pql|nachweisgrenze|bestimmungsgrenze|nwg|bg"
     r"|(?:method |instrument |lower )?(?:detection|reporting|quantification|quantitation) limit"
     r"|limit of (?:detection|quantification|quantitation)"
 )
@@ -72,11 +76,12 @@ _LONG_LIMIT = re.compile(
 LIMIT = re.compile(f"{LIMIT.pattern}|{_LONG_LIMIT.pattern}")
 _MARK = (
     "q|qual|quals|qualifier|qualifiers|sign|operator|modifier|cens|cen|censor|censored|censoring"
-    "|nd|nondetect|non detect|detect|detected|flag|remark code|symbol"
+    "|nd|nondetect|non detect|detect|detected|flag|remark code|symbol|kennz|kennzeichen|vorzeichen"
 )
 QUALIFIER = re.compile(
     rf"(?:(?:result|value|lab|data|final|interpreted|validation|is|measure) )?"
-    rf"(?:{_MARK}|sold ?out|stock ?out|out of stock|saturated|below (?:limit|lod|loq|dl|mdl|rl)"
+    rf"(?:{_MARK}|sold ?out|stock ?out|out of stock|oos|ausverkauft|saturated"
+    r"|below (?:limit|lod|loq|dl|mdl|rl)"
     r"|detect(?:ion)? condition|result detection condition)(?: (?:tf|code|codes|text|flag))?"
 )
 SURE_QUALIFIER = re.compile(

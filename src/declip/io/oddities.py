@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 
 from declip.io.assemble import Bounds
+from declip.io.keys import as_times
 from declip.io.layouts import Listed
 from declip.io.names import MEASURED, SUMS, plain
 from declip.io.problems import Problem, Remedy
+from declip.io.sheet import Sheet
 
 __all__ = ["odd_values"]
 
@@ -31,6 +34,7 @@ def odd_values(listed: Listed, bounds: Bounds) -> Iterator[Problem]:
     yield from _codes(parsed.lower[exact], listed.cols[exact])
     yield from _zeros(listed, parsed.lower[exact])
     yield from _sums(listed)
+    yield from _lines_of_cells(listed)
     yield from _same_but_for_blanks("rows", listed.row_labels)
     yield from _same_but_for_blanks("columns", listed.col_labels)
 
@@ -69,6 +73,33 @@ def _zeros(listed: Listed, values: NDArray) -> Iterator[Problem]:
         yield Problem(f"{n:,} intensities are 0", remedies=(told,))
 
 
+def _lines_of_cells(listed: Listed) -> Iterator[Problem]:
+    """Yield rows of one label that a column of words, left aside, tells apart: cells, not rows."""
+    sheet, roles = listed.sheet, listed.roles
+    if roles.layout != "wide" or listed.row_labels is None or not roles.aside:
+        return
+    n, dates = sheet.frame.height, [x for x in roles.aside if _is_time(sheet, x)]
+    if not _repeats(sheet, roles.rows):
+        return
+    for name in (x for x in roles.aside if x not in dates):
+        words = sheet.series(name).dtype == pl.String and _repeats(sheet, [name])
+        if words and not _repeats(sheet, [*roles.rows, *dates, name]):
+            rows = ",".join([*roles.rows, *dates])
+            told = Remedy("columns", name, f"if each line is one cell, of the row {rows}")
+            what = f"Of {n:,} lines several have one label, and {name!r} tells them apart"
+            yield Problem(what, remedies=(told,))
+            return
+
+
+def _is_time(sheet: Sheet, name: str) -> bool:
+    return as_times(sheet.series(name), plain(name)) is not None
+
+
+def _repeats(sheet: Sheet, names: Sequence[str]) -> bool:
+    columns = sheet.frame.select(str(sheet.column(name)) for name in names)
+    return columns.n_unique() < columns.height
+
+
 def _sums(listed: Listed) -> Iterator[Problem]:
     """Yield rows at the end that are called by what they sum up."""
     if listed.roles.layout != "wide" or listed.row_labels is None:
@@ -77,6 +108,7 @@ def _sums(listed: Listed) -> Iterator[Problem]:
     for k in range(max(0, n - _LAST), n):
         name = str(listed.row_labels[k])
         if SUMS.fullmatch(plain(name)):
-            lines = [*(skipped.line for skipped in sheet.skipped), int(sheet.lines[k])]
+            lines = sorted([*(skipped.line for skipped in sheet.skipped), int(sheet.lines[k])])
             told = Remedy("skip", ",".join(map(str, lines)), "if it sums up the others")
-            yield Problem(f"{sheet.unit} {sheet.lines[k]} is named {name!r}", remedies=(told,))
+            where = f"{sheet.unit.capitalize()} {sheet.lines[k]}"
+            yield Problem(f"{where} is named {name!r}", remedies=(told,))

@@ -13,8 +13,9 @@ from typing import Any
 from declip.io.formats import Layout, TableFormat
 from declip.io.problems import Problem, Spelling, in_python
 
-__all__ = ["Asked", "Example", "ReadingPlan", "Roles", "Skipped"]
+__all__ = ["EXPORTS", "Asked", "Example", "ReadingPlan", "Roles", "Skipped"]
 
+EXPORTS = {"wqp": "the Water Quality Portal", "olink": "Olink"}
 _NAMED = 8  # columns that a sentence names
 
 
@@ -57,7 +58,7 @@ class Skipped:
     ----------
     line : int
         Line of the file, from 1.
-    what : {"title", "comment", "units", "limits", "asked"}
+    what : {"title", "comment", "units", "scale", "limits", "asked"}
         Why it was left out.
     text : str
         What it holds.
@@ -208,6 +209,15 @@ class ReadingPlan:
         return self.said(in_python)
 
 
+# What lines hold that are no part of the table.
+_SKIPPED = {
+    "title": "a title",
+    "comment": "a comment",
+    "units": "units",
+    "scale": "the ends of the scale",
+    "limits": "the limits of words such as ND",
+    "asked": "nothing of the table",
+}
 _OF_FORMAT = ("separator", "decimal", "thousands", "encoding", "header", "sheet")
 _OF_ASKED = ("missing", "marks", "below_limit", "replicates")
 
@@ -217,7 +227,7 @@ def _sentences(plan: ReadingPlan) -> list[str]:
     roles = plan.roles
     how = "one line for each cell" if roles.layout == "long" else "one line for each row"
     of = f" of the sheet {plan.format.sheet!r}" if plan.format.sheet else ""
-    known = f" as an export of {plan.preset}" if plan.preset else ""
+    known = f" as an export of {EXPORTS[plan.preset]}" if plan.preset else ""
     long = roles.layout == "long"
     return [
         f"The file is read{known} with {how}{of}.",
@@ -226,7 +236,7 @@ def _sentences(plan: ReadingPlan) -> list[str]:
         f"Values are in {_names(roles.values)}{_in_units(plan)}." if long else "",
         _marks(plan),
         _signs(plan),
-        *(_lines(plan, what) for what in ("title", "comment", "units", "limits", "asked")),
+        *(_lines(plan, what) for what in _SKIPPED),
         _counted(plan.counts),
         f"Left aside, and written back as they are: {_names(roles.aside)}." if roles.aside else "",
     ]
@@ -279,16 +289,9 @@ def _lines(plan: ReadingPlan, what: str) -> str:
     lines = [skipped.line for skipped in plan.skipped if skipped.what == what]
     if not lines:
         return ""
-    words = {
-        "title": "a title",
-        "comment": "a comment",
-        "units": "units",
-        "limits": "the limits of words such as ND",
-        "asked": "nothing of the table",
-    }
     shown = ", ".join(map(str, lines[:_NAMED])) + (", ..." if len(lines) > _NAMED else "")
-    one = len(lines) == 1
-    return f"Line{'s' * (not one)} {shown} hold{'s' * one} {words[what]}."
+    one, unit = len(lines) == 1, "Row" if plan.format.kind == "excel" else "Line"
+    return f"{unit}{'s' * (not one)} {shown} hold{'s' * one} {_SKIPPED[what]}."
 
 
 def _counted(counts: Mapping[str, int]) -> str:
@@ -311,7 +314,7 @@ def _counted(counts: Mapping[str, int]) -> str:
 
 
 def _quoted(name: str) -> str:
-    return repr(name) if name.strip() else "a column without a name"
+    return repr(" ".join(name.split())) if name.strip() else "a column without a name"
 
 
 def _names(names: tuple[str, ...], last: str = "", quoted: bool = True) -> str:

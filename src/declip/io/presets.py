@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from declip.io.plan import Asked
+from declip.io.plan import EXPORTS, Asked
 from declip.io.problems import Remedy
 from declip.io.sheet import Sheet
 
-__all__ = ["PRESETS", "with_preset"]
+__all__ = ["PRESETS", "looks_like", "with_preset"]
 
 # For each role the headers that editions of the export use, in the order of preference; several
 # in a row are taken together as far as they are there. A name after "?" is taken if it varies.
@@ -57,12 +57,20 @@ def with_preset(sheet: Sheet, asked: Asked, name: str | None) -> Asked:
         headers: Any = choices if isinstance(choices, str) else _there(sheet, choices)
         if not headers and role in _NEEDED:
             some = " or ".join(repr(choice[0]) for choice in choices)
-            sheet.fail(f"this is no export of {name}: there is no column {some}", None, None,
-                       Remedy(role, "...", "names the column"))  # fmt: skip
+            what = f"this is no export of {EXPORTS[name]}: there is no column {some}"
+            sheet.fail(what, None, None, Remedy(role, "...", "names the column"))
         if role in ("limit", "qualifier"):
             headers = {"": headers[0]} if headers else {}
         found[role] = headers
     return replace(asked, **found)
+
+
+def looks_like(sheet: Sheet) -> str | None:
+    """Return the export that has the columns of this sheet."""
+    for name, roles in PRESETS.items():
+        if all(any(choice[0] in sheet.header for choice in roles[role]) for role in _NEEDED):
+            return name
+    return None
 
 
 def _there(sheet: Sheet, choices: list[list[str]]) -> tuple[str, ...]:

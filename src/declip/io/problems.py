@@ -96,7 +96,7 @@ _LONGEST = 60  # characters of a header that are quoted
 _LISTS = {"rows", "columns", "values", "ignore", "missing", "unit"}
 _WORDS = _LISTS | {
     "layout", "limit", "qualifier", "decimal", "thousands", "separator", "encoding", "sheet",
-    "replicates", "below_limit", "side", "limits",
+    "replicates", "below_limit", "side", "limits", "format",
 }  # fmt: skip
 
 

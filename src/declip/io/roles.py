@@ -9,6 +9,7 @@ from functools import cached_property
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from declip.io import names as called
 from declip.io.cells import parse_cells, parse_qualifiers
@@ -109,7 +110,8 @@ class _Finder:
         if len({*rows, *columns, value}) < len(rows) + len(columns) + 1:
             self.sheet.fail("rows, columns and values of a long table must be different columns")
         taken = [*rows, *columns, value]
-        limit = next(iter(self.asked.limit.values()), None) or self._limit(taken)
+        limits = list(self.asked.limit.values()) or self._limits(taken)
+        limit = self._at_which_values_lie(limits, value)
         qualifier = next(iter(self.asked.qualifier.values()), None) or self._qualifier(
             [*taken, limit]
         )
@@ -124,7 +126,7 @@ class _Finder:
             qualifier={value: qualifier} if qualifier else {},
             unit=tuple(unit),
             aside=tuple(name for name in self.sheet.header if name not in used),
-            notes=tuple(self._unused_marks(used)),
+            notes=(*self._other_limits(limits, limit), *self._unused_marks(used)),
         )
 
     def _the_value(self) -> str:
@@ -175,14 +177,30 @@ class _Finder:
     def _count(self, keys: Sequence[str]) -> int:
         return self.sheet.frame.select(str(self.sheet.column(name)) for name in keys).n_unique()
 
-    def _limit(self, taken: Sequence[str]) -> str | None:
-        """Return the column of limits: named so, and with numbers in it."""
-        for name in self.named(called.LIMIT, taken):
-            column = self.sheet.series(name)
-            parsed = parse_cells(column, self.style.decimal, thousands=self.style.thousands)
-            if not np.isnan(parsed.lower).all() or column.null_count() == len(column):
-                return name
-        return None
+    def _limits(self, taken: Sequence[str]) -> list[str]:
+        """Return the columns of limits: named so, and with numbers in them."""
+        named = self.named(called.LIMIT, taken)
+        return [n for n in named if self._numbers(n) or not self.sheet.series(n).count()]
+
+    def _numbers(self, name: str) -> int:
+        return int((~np.isnan(self._lower(name))).sum())
+
+    def _lower(self, name: str) -> NDArray[np.float64]:
+        column = self.sheet.series(name)
+        return parse_cells(column, self.style.decimal, thousands=self.style.thousands).lower
+
+    def _at_which_values_lie(self, limits: Sequence[str], value: str) -> str | None:
+        """Return the column of limits that most values stand at: that of detection, or another."""
+        if len(limits) < 2:
+            return next(iter(limits), None)
+        values = self._lower(value)
+        return max(limits, key=lambda name: int((self._lower(name) == values).sum()))
+
+    def _other_limits(self, limits: Sequence[str], chosen: str | None) -> Iterator[Problem]:
+        for name in limits:
+            if name != chosen and name in self.free:
+                told = Remedy("limit", name, "if values were censored there")
+                yield Problem(f"{name!r} holds limits as well, and is left aside", remedies=(told,))
 
     def _qualifier(self, taken: Sequence[str | None]) -> str | None:
         """Return the column of marks: by its name, or because all that it holds are marks."""

@@ -252,7 +252,8 @@ def _check_quotes(path: Path, body: bytes, separator: str, above: int) -> None:
     rest = re.sub(fields, lambda match: b"\n" * match[0].count(b"\n"), body)
     if b'"' in rest:
         line = rest[: rest.index(b'"')].count(b"\n") + 1 + above
-        raise TableFileError(path, "its quotation marks do not match", f"line {line}")
+        what = "its quotation marks do not match: within a quoted field, write them twice"
+        raise TableFileError(path, what, f"line {line}")
 
 
 def _width(path: Path, body: bytes, separator: str) -> int:

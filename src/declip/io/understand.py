@@ -13,7 +13,9 @@ from declip.io.assemble import Bounds
 from declip.io.cells import Parsed
 from declip.io.layouts import Listed
 from declip.io.oddities import odd_values
-from declip.io.plan import Asked, Example, ReadingPlan, Roles
+from declip.io.plan import EXPORTS, Asked, Example, ReadingPlan, Roles
+from declip.io.presets import looks_like
+from declip.io.problems import Problem, Remedy
 from declip.io.sheet import Sheet
 from declip.io.words import CEILING_NAMES
 
@@ -54,8 +56,16 @@ def filled_in(plan: ReadingPlan, listed: Listed, bounds: Bounds) -> ReadingPlan:
         counts=_counts(listed, parsed) | {"kept_below": bounds.below_value},
         units=_units(listed, plan),
         examples=tuple(_examples(listed, parsed)),
-        notes=tuple(odd_values(listed, bounds)),
+        notes=(*_known_export(plan, listed.sheet), *odd_values(listed, bounds)),
     )
+
+
+def _known_export(plan: ReadingPlan, sheet: Sheet) -> Iterator[Problem]:
+    """Yield that the columns are those of an export which was not named."""
+    name = looks_like(sheet)
+    if name is not None and plan.preset is None:
+        what = f"Its columns are those of an export of {EXPORTS[name]}"
+        yield Problem(what, remedies=(Remedy("format", name, "reads them so"),))
 
 
 def _kinds(parsed: Parsed) -> dict[str, NDArray[np.bool_]]:
@@ -133,4 +143,5 @@ def _said(listed: Listed, k: int, parsed: Parsed, unit: str | None) -> str:
         what = f"at most {high:g}"
     else:
         what = f"at least {low:g}" if np.isinf(high) else f"from {low:g} to {high:g}"
-    return f"row {str(row)!r}, column {str(column)!r}: {what}" + (f" {unit}" if unit else "")
+    row, column = (" ".join(str(name).split()) for name in (row, column))
+    return f"row {row!r}, column {column!r}: {what}" + (f" {unit}" if unit else "")

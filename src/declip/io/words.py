@@ -82,8 +82,8 @@ SIDES = {"below": -1, "above": 1, "exact": 0, "missing": GONE}
 
 # Columns whose limits, or whose yes, lie above.
 CEILING_NAMES = re.compile(
-    r".*(?:sold[ _.-]?out|stock|inventory|capacity|supply|satur|uloq|ceiling|upper|over[ _.-]?range"
-    r"|right[ _.-]?cens|above|maximum).*",
+    r".*(?:sold[ _.-]?out|stock|\boos\b|ausverkauft|bestand|inventory|capacity|supply|satur|uloq"
+    r"|ceiling|upper|over[ _.-]?range|right[ _.-]?cens|above|maximum).*",
     re.I,
 )
 
