@@ -78,6 +78,18 @@ def test_columns_that_are_clipped_together_stay_correlated():
     assert np.mean(found) == pytest.approx(np.corrcoef(truth[hidden, :2].T)[0, 1], abs=0.12)
 
 
+def test_a_method_that_knows_no_relations_does_not_weaken_them():
+    # two columns alone, two that go together: taking each alone is right for half of the cells
+    rng = np.random.default_rng(0)
+    z = rng.normal(size=(300, 4))
+    z[:, 3] += z[:, 0]
+    r = restore(np.minimum(z, [0, 0, 0, 9]), [0, 0, 0, 9], scale="columns", effort="quick")
+    assert r.chosen["weights"]["column"] > 0.15  # by which slopes would lose a fifth of that
+    drawn = [m.method for m in r.imputation.model.methods]
+    assert drawn == [name for name in r.chosen["weights"] if name != "column"]
+    assert restore(np.minimum(z, 0), 0, method="column").imputation.model.methods
+
+
 @pytest.mark.parametrize("kind", [pd.DataFrame, pl.DataFrame])
 def test_frames_come_back_with_their_labels(kind, clipped):
     _, X, ceiling = clipped

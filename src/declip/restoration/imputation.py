@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from declip.intervals import Intervals, face_value
 from declip.kernels import truncated_normals
+from declip.restoration.candidates import ColumnTobit
 from declip.restoration.draws import CellLaws, PosteriorDraws, posterior_draws
 from declip.restoration.model import FittedMethod, RestorationModel
 from declip.restoration.output_kind import OutputKind
@@ -37,7 +38,7 @@ class Imputation:
     Attributes
     ----------
     model : RestorationModel
-        What is known.
+        What is known, by the methods that tables are drawn with.
     intervals : Intervals
         The table that the model was fitted to, in its own units.
     rows, cols : ndarray of int
@@ -59,7 +60,7 @@ class Imputation:
             intervals, missing = intervals.T, missing[::-1]
         seen = intervals.triplets()
         rows, cols = (np.concatenate([seen[i], missing[i]]) for i in (0, 1))
-        return cls(model, intervals, rows, cols)
+        return cls(_of_relations(model), intervals, rows, cols)
 
     @cached_property
     def is_drawn(self) -> NDArray[np.bool_]:
@@ -194,3 +195,13 @@ class Imputation:
         table = np.full(len(self.rows), np.nan)
         table[: len(lower)] = face_value(lower, upper)
         return table
+
+
+def _of_relations(model: RestorationModel) -> RestorationModel:
+    """Return the model with the methods that know how columns go together, if there are any.
+
+    A relation that is not in what is drawn is weaker in every model fitted to it, while one that a
+    method need not have known of does no harm.
+    """
+    some = [m for m in model.methods if not isinstance(m.estimator, ColumnTobit)]
+    return replace(model, methods=some or model.methods)
