@@ -148,3 +148,40 @@ def test_the_page_fits_a_narrow_screen(tab, address):
     tab.set_viewport_size({"width": 390, "height": 800})
     tab.goto(address)
     assert tab.evaluate("document.documentElement.scrollWidth") <= 390
+
+
+def test_columns_are_made_features_and_groups_on_the_page(browser, address, tmp_path):
+    rng = np.random.default_rng(0)
+    plate = rng.integers(0, 4, 60)
+    values = rng.standard_normal((60, 3)) + 2 * rng.standard_normal((4, 3))[plate]
+    frame = pd.DataFrame(np.minimum(values, 1.0).round(3), columns=list("abc"))
+    frame.insert(0, "age", rng.integers(20, 70, 60))
+    frame.insert(0, "plate", [f"p{p}" for p in plate])
+    frame.insert(0, "id", [f"s{i}" for i in range(60)])
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    for tab in new_tab(browser, "light"):
+        tab.goto(address)
+        tab.set_input_files("#file", tmp_path / "t.csv")
+        tab.wait_for_selector("#counts:visible")
+        for name, role in (("age", "covariate"), ("plate", "group")):
+            with tab.expect_response("**/read"):
+                tab.get_by_label(f"What {name} is").select_option(role)
+            tab.wait_for_selector("#busy", state="hidden")
+        assert "'age' as features, 'plate' as groups" in tab.inner_text("#understood")
+        tab.fill("#ceiling", "1")
+        with tab.expect_response("**/read"):
+            tab.click("text=Apply limits")
+        tab.wait_for_selector("#busy", state="hidden")
+        tab.reload()
+        tab.wait_for_selector("#counts:visible")
+        assert tab.get_by_label("What plate is").input_value() == "group"
+        tab.select_option("#effort", "quick")
+        tab.click("#start")
+        tab.wait_for_selector("#done:visible")
+        shown = tab.frame_locator("#report")
+        shown.locator("main").wait_for(state="attached")
+        told = shown.locator("body").inner_text()
+        assert "With row_features and groups" in told
+        code = shown.locator("pre", has_text="read_table").first.text_content()
+        assert "covariates=['age']" in code
+        assert "**table.known" in code

@@ -120,3 +120,40 @@ def test_a_file_that_changed_since_it_was_read_is_not_given_back(tmp_path):
     path.write_text(FILES["marks"] + "4,1,FALSE,7,c\n")
     with pytest.raises(TableFileError, match="has changed since it was read"):
         write_table(table.intervals, tmp_path / "o.csv", like=table)
+
+
+def test_covariates_and_groups_are_told_beside_the_table(tmp_path):
+    path = tmp_path / "plates.csv"
+    path.write_text(
+        "id;age;site;plate;iron;zinc\ns1;34,5;north;p1;<0,5;2\ns2;NA;;p2;1;3\ns3;50;south;p1;2;>4\n"
+    )
+    table = read_table(path, covariates=["age,site"], groups="plate")
+    assert list(table.intervals.col_labels) == ["iron", "zinc"]
+    features = table.known["row_features"]
+    np.testing.assert_array_equal(features["age"], [34.5, np.nan, 50])
+    assert list(features["site"]) == ["north", None, "south"]
+    assert list(table.known["groups"]) == ["p1", "p2", "p1"]
+    assert [table.plan.roles.of(name) for name in ("age", "plate", "iron")] == [
+        "covariate",
+        "group",
+        "value",
+    ]
+    assert "'age' and 'site' as features, 'plate' as groups" in str(table.plan)
+    again = read_table(path, **table.plan.as_options())
+    assert again.plan.roles == table.plan.roles
+    back = write_table(table.intervals.to_bounds()[0], tmp_path / "back.csv", like=table)
+    assert "s1;34,5;north;p1;" in back.read_text()
+
+
+def test_lines_of_one_row_that_differ_in_a_covariate_are_refused(tmp_path):
+    path = tmp_path / "long.csv"
+    path.write_text("row,column,value,age\na,x,1,3\na,y,2,4\nb,x,2,5\nb,y,1,5\n")
+    with pytest.raises(
+        TableFileError, match="'age' says nothing of rows: lines of one row have '3' and '4'"
+    ):
+        read_table(path, covariates="age")
+    path.write_text("row,column,value,age\na,x,1,3\na,y,2,3\nb,x,2,5\nb,y,1,5\n")
+    known = read_table(path, covariates="age").known
+    np.testing.assert_array_equal(known["row_features"]["age"], [3.0, 5.0])
+    with pytest.raises(TableFileError, match="no column 'sex'"):
+        read_table(path, covariates="sex")

@@ -10,7 +10,7 @@ from declip.options import UsageError
 
 __all__ = ["ROLES", "arguments", "as_label", "in_page_words"]
 
-ROLES = ("row", "column", "value", "limit", "qualifier", "unit", "aside")
+ROLES = ("row", "column", "value", "limit", "qualifier", "unit", "covariate", "group", "aside")
 _WORDS = ("format", "layout", "sheet", "decimal", "thousands", "separator", "encoding",
           "replicates", "side", "below_limit")  # fmt: skip
 _LABELS = {
@@ -25,6 +25,8 @@ _LABELS = {
     "qualifier": "mark",
     "unit": "unit",
     "ignore": "left aside",
+    "covariates": "feature",
+    "groups": "group (plate)",
     "missing": "Words for missing",
     "marks": "Marks and words",
     "skip": "Lines to leave out",
@@ -59,7 +61,10 @@ def _of_roles(roles: Sequence[Sequence[str]], pairs: Mapping[str, Any]) -> dict[
     if not roles:
         return {}
     of = {role: [name for name, said in roles if said == role] for role in ROLES}
+    if len(of["group"]) > 1:
+        raise UsageError(f"only one column can name groups, not {' and '.join(of['group'])}")
     found: dict[str, Any] = {"rows": of["row"], "values": of["value"], "unit": of["unit"]}
+    found |= {"covariates": of["covariate"], "groups": "".join(of["group"])}
     if of["column"]:
         found |= {"layout": "long", "columns": of["column"]}
         found |= {name: of[name][0] for name in ("limit", "qualifier") if of[name]}

@@ -91,7 +91,7 @@ def _restored(table: TableFile, task: Mapping[str, Any], send: Any) -> dict[str,
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         result = Restoring(**task["options"]).restore(
-            table.intervals, lambda doing, share: send(doing=doing, share=share)
+            table.intervals, lambda doing, share: send(doing=doing, share=share), **table.known
         )
     paths = {kind: Path(task["outputs"][kind]) for kind in OUTPUTS}
     _write(result, table, paths["table"], task["fill"])

@@ -60,11 +60,10 @@ def restore(
             for name, path in wanted.items()
         }
         with screen.work("reading"):
-            table = knowing.besides(reading).read(input.file)
-            known = knowing.read(table)
+            table = knowing.read(input.file, reading)
         screen.aside(table.plan.said(as_option) if table.plan else "")
         with screen.work(""):
-            result = restoring.restore(table.intervals, screen.alive, **known)
+            result = restoring.restore(table.intervals, screen.alive, **table.known)
         with screen.work("writing"):
             _write(result, table, temporary, outputs)
     width = max(map(len, wanted)) + 2

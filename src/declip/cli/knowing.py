@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from declip.options import Reading, option
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    from pathlib import Path
 
     from declip.io import TableFile
 
@@ -32,36 +32,9 @@ class Knowing:
         shown="NAME",
     )
 
-    @property
-    def features(self) -> list[str]:
-        """The names of the covariates."""
-        return [name.strip() for text in self.covariates or [] for name in text.split(",")]
+    def read(self, file: Path, reading: Reading) -> TableFile:
+        """Read a file as options say, with these columns apart from the table."""
+        from declip.io import read_table
 
-    def besides(self, reading: Reading) -> Reading:
-        """Return how the file is read, with these columns left out of the table."""
-        names = [*self.features, *([self.groups] if self.groups else [])]
-        return replace(reading, ignore=[*(reading.ignore or []), *names]) if names else reading
-
-    def read(self, table: TableFile) -> dict[str, Any]:
-        """Return them as arguments of `declip.restore`."""
-        import numpy as np
-
-        from declip.io.listing import groups_of_rows
-
-        known: dict[str, Any] = {}
-        if self.features:
-            columns = {name: groups_of_rows(table, name) for name in self.features}
-            known["row_features"] = {name: _numbers(texts) for name, texts in columns.items()}
-        if self.groups:
-            known["groups"] = np.array(groups_of_rows(table, self.groups), object)
-        return known
-
-
-def _numbers(texts: list[str]) -> NDArray[Any]:
-    """Return numbers if all that is there are some, else the texts."""
-    import numpy as np
-
-    try:
-        return np.array([float(text) if text.strip() else np.nan for text in texts])
-    except ValueError:
-        return np.array(texts, object)
+        said = {name: value for name, value in vars(self).items() if value}
+        return read_table(file, **reading.arguments(), **said)

@@ -101,6 +101,9 @@ class TableFile:
         Of the file as it was read: `write_table` reads it again to give its lines back.
     arguments : dict
         Those that `read_table` was given: what reads the file again the same way.
+    known : dict
+        What columns of the file say of the rows, as arguments of `declip.restore`:
+        ``row_features`` (``covariates=``) and ``groups``, where `read_table` was told of them.
 
     Examples
     --------
@@ -123,6 +126,7 @@ class TableFile:
     plan: ReadingPlan | None = None
     checksum: int = 0
     arguments: Mapping[str, Any] = field(default_factory=dict)
+    known: Mapping[str, Any] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         form = (

@@ -9,6 +9,7 @@ import polars as pl
 from declip.io.errors import TableFileError, about_file, new_file
 from declip.io.excel import write_book
 from declip.io.formats import TableFile, kind_of
+from declip.io.known import said_of_rows
 from declip.io.reading import listed_again
 
 __all__ = ["groups_of_rows", "write_frame"]
@@ -40,15 +41,5 @@ def groups_of_rows(table: TableFile, header: str) -> list[str]:
     """
     if table.plan is None:
         raise TableFileError(table.path, f"it has no lines, and so no column {header!r}")
-    listed = listed_again(table)
-    said = listed.sheet.series(header).cast(pl.String).fill_null("")
-    groups: dict[int, str] = {}
-    for k, row in enumerate(listed.rows.tolist()):
-        group = said[listed.place(k)[0]]
-        if groups.setdefault(row, group) != group:
-            raise TableFileError(
-                table.path,
-                f"column {header!r} names no groups of rows: lines of one row have "
-                f"{groups[row]!r} and {group!r}",
-            )
-    return [groups.get(i, "") for i in range(table.intervals.shape[0])]
+    said = said_of_rows(listed_again(table), header)
+    return said.cast(pl.String).fill_null("").to_list()

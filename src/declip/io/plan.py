@@ -30,6 +30,8 @@ class Asked:
     qualifier: Mapping[str, str] = field(default_factory=dict)
     unit: tuple[str, ...] = ()
     ignore: tuple[str, ...] = ()
+    covariates: tuple[str, ...] = ()
+    groups: tuple[str, ...] = ()
     missing: tuple[str, ...] = ()
     marks: Mapping[str, str] = field(default_factory=dict)
     skip: tuple[int, ...] | None = None
@@ -41,9 +43,14 @@ class Asked:
         """Return it with ``store,sku`` as two names, unless a column is called that."""
         lists = {
             name: tuple(part for given in getattr(self, name) for part in _parts(given, header))
-            for name in ("rows", "columns", "values", "unit", "ignore")
+            for name in ("rows", "columns", "values", "unit", "ignore", "covariates")
         }
         return replace(self, **lists)  # type: ignore[arg-type]
+
+    @property
+    def left_out(self) -> tuple[str, ...]:
+        """Columns that are no part of the table."""
+        return *self.ignore, *self.covariates, *self.groups
 
 
 def _parts(name: str, header: Sequence[str]) -> list[str]:
@@ -94,6 +101,8 @@ class Roles:
         Value column to the column that holds its limits, or its marks.
     unit : tuple of str
         Headers of the units of values, and of limits if these have their own.
+    covariates, groups : tuple of str
+        Headers of what is known of rows besides the table: features, and the one with groups.
     aside : tuple of str
         Headers of columns that are no part of the table; they are written back as they are.
     notes : tuple of Problem
@@ -107,11 +116,16 @@ class Roles:
     limit: Mapping[str, str] = field(default_factory=dict)
     qualifier: Mapping[str, str] = field(default_factory=dict)
     unit: tuple[str, ...] = ()
+    covariates: tuple[str, ...] = ()
+    groups: tuple[str, ...] = ()
     aside: tuple[str, ...] = ()
     notes: tuple[Problem, ...] = ()
 
     def of(self, header: str) -> str:
-        """Return the role of one column: row, column, value, limit, qualifier, unit or aside."""
+        """Return the role of one column.
+
+        It is row, column, value, limit, qualifier, unit, covariate, group or aside.
+        """
         parts = {
             "row": self.rows,
             "column": self.columns,
@@ -119,6 +133,8 @@ class Roles:
             "limit": self.limit.values(),
             "qualifier": self.qualifier.values(),
             "unit": self.unit,
+            "covariate": self.covariates,
+            "group": self.groups,
         }
         return next((role for role, names in parts.items() if header in names), "aside")
 
@@ -187,12 +203,13 @@ class ReadingPlan:
     def as_options(self) -> dict[str, Any]:
         """Return the arguments of `read_table` that give this reading without any guess."""
         form, roles, asked = self.format, self.roles, self.asked
-        lists = ("rows", "columns", "values", "unit")
+        lists = ("rows", "columns", "values", "unit", "covariates")
         found: dict[str, Any] = {name: list(getattr(roles, name)) for name in lists}
         found |= {name: dict(getattr(roles, name)) for name in ("limit", "qualifier")}
         found |= {name: getattr(form, name) for name in _OF_FORMAT}
         found |= {f.name: getattr(asked, f.name) for f in fields(asked) if f.name in _OF_ASKED}
         found |= {"ignore": list(roles.aside) if roles.layout == "wide" else []}
+        found |= {"groups": roles.groups[0] if roles.groups else None}
         skipped = [s.line for s in self.skipped if s.what != "limits"]
         found |= {"skip": skipped or None, "layout": roles.layout}
         found |= {"side": self.side if roles.limit or roles.qualifier else None}
@@ -238,8 +255,16 @@ def _sentences(plan: ReadingPlan) -> list[str]:
         _signs(plan),
         *(_lines(plan, what) for what in _SKIPPED),
         _counted(plan.counts),
+        _known(roles),
         f"Left aside, and written back as they are: {_names(roles.aside)}." if roles.aside else "",
     ]
+
+
+def _known(roles: Roles) -> str:
+    """Say which columns are known of the rows."""
+    parts = [f"{_names(roles.covariates, 'and')} as features"] if roles.covariates else []
+    parts += [f"{_names(roles.groups)} as groups"] if roles.groups else []
+    return f"Known of the rows, and not restored: {', '.join(parts)}." if parts else ""
 
 
 def _keys(what: str, names: tuple[str, ...]) -> str:

@@ -12,6 +12,7 @@ from declip.io.assemble import Limits, assemble, bounds_of_cells
 from declip.io.errors import TableFileError
 from declip.io.formats import Layout, TableFile, TableFormat, kind_of
 from declip.io.head import take_header, take_limits
+from declip.io.known import known_of_rows
 from declip.io.layouts import Listed, list_cells
 from declip.io.limits import limits_by_column
 from declip.io.numbers import NumberStyle, find_style
@@ -44,6 +45,8 @@ def read_table(
     below_limit: str | None = None,
     replicates: str | None = None,
     ignore: str | Sequence[str] = (),
+    covariates: str | Sequence[str] = (),
+    groups: str | None = None,
     missing: str | Sequence[str] = (),
     marks: Mapping[str, str] | None = None,
     skip: Sequence[int] | None = None,
@@ -95,6 +98,10 @@ def read_table(
         What becomes of cells that a long table gives several times; an error by default.
     ignore : sequence of str
         Headers of columns that are no part of the table.
+    covariates : sequence of str
+        Headers of columns that are known of each row and not restored, numbers or categories.
+    groups : str, optional
+        Header of the column that names plates, batches or conditions.
     missing : sequence of str
         Further words for missing, such as ``-999``.
     marks : mapping, optional
@@ -113,7 +120,8 @@ def read_table(
     -------
     TableFile
         The cells (``intervals``) with labels, the form of the file (``format``), and how it was
-        understood (``plan``); `write_table` gives its lines back.
+        understood (``plan``); `write_table` gives its lines back. ``known`` are covariates and
+        groups as arguments of `declip.restore`.
 
     Raises
     ------
@@ -147,6 +155,8 @@ def read_table(
         qualifier=_pairs(qualifier),
         unit=_names(unit),
         ignore=_names(ignore),
+        covariates=_names(covariates),
+        groups=_names(groups),
         missing=_names(missing),
         marks=_meanings(path, marks),
         skip=None if skip is None else tuple(skip),
@@ -159,6 +169,8 @@ def read_table(
     )
     ends = Limits(ceiling, floor, limits_by_column(limits))
     if kind in ("npz", "mtx"):
+        for name in asked.left_out:
+            raise TableFileError(path, f"it has no lines, and so no column {name!r}")
         return replace(_from_arrays(path, wanted, ends), arguments=given)
     found = read_sheet(path, wanted, asked.skip)
     return replace(_from_sheet(found, asked, ends, format), arguments=given)
@@ -187,7 +199,8 @@ def _from_sheet(found: Sheet, asked: Asked, limits: Limits, preset: str | None) 
     except TableFileError as error:
         error.plan = plan
         raise
-    return TableFile(named.path, intervals, plan.format, plan, named.checksum)
+    known = known_of_rows(listed, asked)
+    return TableFile(named.path, intervals, plan.format, plan, named.checksum, known=known)
 
 
 def listed_again(table: TableFile) -> Listed:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from functools import cached_property
 
@@ -28,7 +28,7 @@ _SHORT = 4  # lines in which nothing need come again
 
 def find_roles(sheet: Sheet, asked: Asked, style: NumberStyle) -> Roles:
     """Return what each column of a sheet with a header is."""
-    for name in (*asked.rows, *asked.columns, *asked.unit, *asked.ignore):
+    for name in (*asked.rows, *asked.columns, *asked.unit, *asked.left_out):
         sheet.column(name)
     for name in (*asked.limit.values(), *asked.qualifier.values()):
         sheet.column(name)
@@ -36,7 +36,9 @@ def find_roles(sheet: Sheet, asked: Asked, style: NumberStyle) -> Roles:
     layout = sheet.format.layout or ("long" if finder.looks_long() else "wide")
     if layout not in ("wide", "long"):
         sheet.fail(f"layout must be 'wide' or 'long'; got {layout!r}")
-    return finder.long() if layout == "long" else finder.wide()
+    found = finder.long() if layout == "long" else finder.wide()
+    aside = tuple(name for name in found.aside if name not in (*asked.covariates, *asked.groups))
+    return replace(found, covariates=asked.covariates, groups=asked.groups, aside=aside)
 
 
 @dataclass(frozen=True)
@@ -51,13 +53,13 @@ class _Finder:
     def free(self) -> list[str]:
         """Columns of which nothing was said."""
         said = {*self.asked.rows, *self.asked.columns, *self.asked.values, *self.asked.unit}
-        said |= {*self.asked.limit.values(), *self.asked.qualifier.values(), *self.asked.ignore}
+        said |= {*self.asked.limit.values(), *self.asked.qualifier.values(), *self.asked.left_out}
         return [name for name in self.sheet.header if name not in said]
 
     @cached_property
     def _known(self) -> dict[str, str]:
         """Columns that may hold values, by their plain names."""
-        names = (n for n in self.sheet.header if n not in (*self.asked.rows, *self.asked.ignore))
+        names = (n for n in self.sheet.header if n not in (*self.asked.rows, *self.asked.left_out))
         return {called.plain(name): name for name in names}
 
     def named(self, pattern: object, taken: Sequence[str] = ()) -> Iterator[str]:
@@ -247,9 +249,8 @@ class _Finder:
         beside = {role: self._beside(role) for role in ("qualifier", "limit")}
         pairs = {name for columns in beside.values() for name in columns.values()}
         rows = asked.rows or self._labels(pairs)
-        rest = [
-            n for n in self.sheet.header if n not in {*rows, *pairs, *asked.ignore, *asked.unit}
-        ]
+        apart = {*rows, *pairs, *asked.left_out, *asked.unit}
+        rest = [name for name in self.sheet.header if name not in apart]
         of_rows = next((n for n in rest if self._limits_rows(n)), None)
         rest = [name for name in rest if name != of_rows or name in asked.values]
         values = self._named_values(rest) if asked.values else self._values(rest)

@@ -225,10 +225,16 @@ def _code(restoration: Any, source: str | Path | None, reading: Mapping[str, Any
         last = []
     else:
         first = [_call("table = declip.read_table", [repr(Path(source).name)], reading)]
-        result = _call("result = declip.restore", ["table.intervals"], settings)
+        given = ["table.intervals", *(["**table.known"] if _tells_of_rows(reading) else [])]
+        result = _call("result = declip.restore", given, settings)
         last = ['declip.write_table(result.table, "restored.csv", like=table)']
     lines = ["import declip", "", *first, result, *last, 'result.report("report.html")']
     return "\n".join([f"# declip {version('declip')}", *lines]) + "\n"
+
+
+def _tells_of_rows(reading: Mapping[str, Any]) -> bool:
+    """Tell whether columns of the file were taken as known of the rows."""
+    return bool({"covariates", "groups"} & reading.keys())
 
 
 def _call(function: str, first: list[str], named: Mapping[str, Any]) -> str:

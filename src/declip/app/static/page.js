@@ -1,6 +1,6 @@
 const $ = id => document.getElementById(id);
 const FORM = ["layout", "format", "sheet", "header", "decimal", "thousands", "replicates", "below_limit", "side"];
-const ROLES = { row: "names the row", column: "names the column", value: "value", limit: "limit", qualifier: "mark (<, U, …)", unit: "unit", aside: "left aside" };
+const ROLES = { row: "names the row", column: "names the column", value: "value", limit: "limit", qualifier: "mark (<, U, …)", unit: "unit", covariate: "feature", group: "group (plate)", aside: "left aside" };
 const MEANINGS = { exact: "a value as it stands", below: "below its limit", above: "above its limit", missing: "missing" };
 let key = null, job = null, asked = {};
 
@@ -177,8 +177,8 @@ function remedied(said, option, value, word, meaning) {
   else if (option === "missing") said.missing = [...said.missing, value];
   else if (option === "skip") said.skip = lines([...(said.skip || []), value].join(","));
   else if (["ceiling", "floor"].includes(option)) said[option] = limit(value, option);
-  else if (["rows", "columns", "values", "ignore", "limit", "qualifier", "unit"].includes(option)) {
-    const role = { rows: "row", columns: "column", values: "value", ignore: "aside" }[option] || option;
+  else if (["rows", "columns", "values", "ignore", "limit", "qualifier", "unit", "covariates", "groups"].includes(option)) {
+    const role = { rows: "row", columns: "column", values: "value", ignore: "aside", covariates: "covariate", groups: "group" }[option] || option;
     const names = value.split(","), reading = job.summary.reading;
     if (!reading) return said;
     said.roles = reading.roles.map(([header, was]) => [header, names.includes(header) ? role : was]);
