@@ -189,6 +189,14 @@ def test_values_whose_squares_would_overflow_are_refused():
         Intervals.from_table(X * 1e160)
 
 
+def test_samples_that_overflow_are_refused():
+    lower = np.array([[-np.inf, 1e150, 5.0], [4.0, 3.0, -np.inf], [1e150, 2.0, 1.0]])
+    upper = np.array([[1e150, 1e150, 9.0], [8.0, np.inf, 7.0], [np.inf, 6.0, 2.0]])
+    model = BayesCMC(1, n_samples=6, burn_in=4, noise="column", random_state=0)
+    with pytest.raises(FloatingPointError, match="Rescale the data to values near 1"):
+        model.fit(Intervals.from_bounds(lower, upper))
+
+
 def test_a_refit_after_an_extreme_table_is_as_if_it_had_not_been():
     for model in estimators(ceiling=CEILING).values():
         right = clone(model).fit_transform(X)

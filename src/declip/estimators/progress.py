@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -56,7 +57,7 @@ class SweepReporter:
     def end(self, state: Any, fitted: dict[str, Any], resume_point: ResumePoint) -> None:
         """Tell of the end of a fit that is sound, and warn if it had not settled."""
         estimator = self.estimator
-        estimator._check_finite(fitted["objective_"], *(fitted.get(n, 0.0) for n in _FACTORS))
+        estimator._check_finite(fitted["objective_"], *_numbers(fitted))
         if self.interrupted:
             fitted["converged_"] = False
         else:
@@ -64,3 +65,10 @@ class SweepReporter:
         self.context.call_on_fit_task_end(**self.told, reconstruction_attributes=lambda: fitted)
         if not fitted["converged_"] and not state.stopped:
             warn_user(estimator._not_converged(state), ConvergenceWarning)
+
+
+def _numbers(fitted: dict[str, Any]) -> Iterator[Any]:
+    """Yield what a table is filled from: factors, or those of each sample that was kept."""
+    yield from (fitted.get(name, 0.0) for name in _FACTORS)
+    for sample in getattr(fitted.get("posterior_"), "samples", ()):
+        yield from (sample.factors.A, sample.factors.B)
