@@ -13,7 +13,7 @@ def studies(share=1.0, resume=False):
     """Return the studies by name."""
     return {
         "damaged tables": lambda: files.damaged_tables(part(20_000, share), resume),
-        "files given back": files_given_back,
+        "files given back": lambda: files_given_back(part(1_000, share)),
         "forged models": lambda: forgeries.forged_models(part(2_000, share), resume),
         "random tables": lambda: tables.random_tables(part(10_000, share), resume),
         "Ctrl-C": lambda: endings.ctrl_c(part(100, share)),

@@ -28,7 +28,7 @@ BELOW = {
 FINE = {"yes": "FALSE", "letter": "J", "condition": ""}
 LONG = os.environ.get("HYPOTHESIS_PROFILE") == "long"
 SETTINGS = settings(
-    max_examples=1000 if LONG else 15,
+    max_examples=int(os.environ.get("DECLIP_RANDOM_FILES", "1000" if LONG else "15")),
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
 
