@@ -30,13 +30,14 @@ def test_what_is_drawn_under_known_parameters_is_not_counted():
     assert rubin.std_error**2 == pytest.approx((0.1875 + 0.125) / n, rel=0.05)
 
 
-def test_parameters_that_vary_count_as_if_they_went_with_the_cells():
+def test_parameters_that_vary_count_as_going_with_the_cells():
     rng, n, m = np.random.default_rng(1), 400, 4000
     p = 0.5 + 0.02 * rng.standard_normal(m)
     tables = rng.random((m, n)) < np.where(np.arange(n) < n // 2, 0.0, p[:, None])
     rubin, told = pooled_by(tables.astype(float))
-    # sqrt(1/16/n) of the cells, .5 * .02 of the parameters
-    assert told.std_error == pytest.approx(np.sqrt(1 / 16 / n) + 0.01, rel=0.05)
+    of_cells, of_parameters = np.sqrt(1 / 16 / n), 0.5 * 0.02
+    both = of_cells**2 + of_parameters**2 + 2 * 0.8 * of_cells * of_parameters
+    assert told.std_error == pytest.approx(np.sqrt(both), rel=0.05)
     assert told.std_error < 0.8 * rubin.std_error
 
 
@@ -69,6 +70,19 @@ def test_intervals_hold_the_share_beyond_a_criterion_in_what_a_limit_hides(share
         held.append(low <= share / 2 <= high)
     # 300 tables: two standard errors are 2.5 points
     assert 0.915 <= np.mean(held) <= 0.985
+
+
+@pytest.mark.parametrize(("share", "known"), [(0.2, 0.80), (0.4, 0.78), (0.6, 0.71)])
+def test_cells_and_parameters_go_together_as_far_as_is_told(share, known):
+    # the covariance of a maximum likelihood fit with the share h that is hidden is that of the
+    # gradient of h: the score of a hidden value has this mean over h
+    limit, criterion = stats.norm.isf(share), stats.norm.isf(share / 2)
+    beyond = {t: stats.norm.pdf(t) * np.array([1.0, t]) for t in (limit, criterion)}
+    of_half = (beyond[criterion] - 0.5 * beyond[limit]) / share  # of P(criterion) / P(limit)
+    covariance = np.linalg.inv(information(limit, share))
+    a, b = 0.25 * share * (1 - share), share**2 * of_half @ covariance @ of_half
+    together = 0.5 * share * of_half @ covariance @ beyond[limit]
+    assert together / np.sqrt(a * b) == pytest.approx(known, abs=0.006)
 
 
 def information(limit, share):

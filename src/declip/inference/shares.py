@@ -3,10 +3,14 @@
 Rubin's rules take the share of a completed table as it stands, with the variance of a share of n
 values. But where a cell is drawn, whether it lies beyond the criterion is a matter of chance given
 the parameters: that chance is counted within the tables, and once more between them, although the
-mean over the tables is free of it. What is left is the variance of the cells' probabilities p_i and
-that of their mean under the parameters, which go together to a degree that is not known:
+mean over the tables is free of it. What is left is the variance a = var(p_i) / n of the cells'
+probabilities, and b = var(mean p_i | parameters):
 
-    V = (sqrt(var(p_i) / n) + sqrt(var(mean p_i | parameters)))^2 at most.
+    V = a + b + 2 r sqrt(a b).
+
+Where more cells happen to lie beyond the limits, the parameters say more of them as well. By the
+information matrix of a normal column of which 20, 40 or 60 % are censored, and a criterion that
+half of these exceed, r is .80, .78 and .71.
 
 Intervals by Rubin's rules held 98 to 99 % instead of 95: analysis and imputation are uncongenial
 (Meng 1994).
@@ -20,6 +24,8 @@ from numpy.typing import NDArray
 from declip.inference.pooling import Pooled, degrees_of_freedom
 
 __all__ = ["CellsAbove", "pooled_share"]
+
+_TOGETHER = 0.8  # correlation of what cells and parameters add to a share
 
 
 class CellsAbove:
@@ -57,7 +63,8 @@ def pooled_share(found: Pooled, above: NDArray[np.float64], m: int) -> Pooled:
     drawn = above @ (1 - above) * m / (m - 1) / n**2  # between tables, by chance alone
     of_cells = max(above.var() / n - drawn / m, 0.0)
     of_parameters = np.maximum(between - drawn, 0.0)
-    variance = (np.sqrt(of_cells) + np.sqrt(of_parameters)) ** 2 + between / m
+    variance = of_cells + of_parameters + 2 * _TOGETHER * np.sqrt(of_cells * of_parameters)
+    variance += between / m
     if not 0 < variance < found.std_error**2:
         return found
     share = 1 - of_cells / variance
