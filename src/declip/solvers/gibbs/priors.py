@@ -45,7 +45,9 @@ def draw_relevance(
     shape = RELEVANCE_SHAPE + 0.5 * len(B)
     rate = RELEVANCE_SHAPE / max(k, 1) + 0.5 * np.einsum("ja,ja->a", B[:, :k], B[:, :k])
     precision = np.zeros((k + 1, k + 1))
-    precision.flat[:: k + 2] = *(rng.standard_gamma(shape, k) / rate), OFFSET_PRECISION
+    diagonal = precision.reshape(-1)[:: k + 2]
+    np.divide(rng.standard_gamma(shape, k), rate, out=diagonal[:k])
+    diagonal[k] = OFFSET_PRECISION
     return Gaussian(precision, np.zeros(k + 1))
 
 

@@ -290,7 +290,7 @@ def sample_posterior(
     for sweep in range(done, burn_in + schedule.n_samples):
         for chain in run.chains:
             chain.sweep(table, threads)
-        run.history.append(float(np.mean([chain.misfit for chain in run.chains])))
+        run.history.append(sum(chain.misfit for chain in run.chains) / len(run.chains))
         if sweep >= burn_in:
             run.traces.append(np.array([run.monitor.watch(chain) for chain in run.chains]))
             for chain, kept in zip(run.chains, run.kept, strict=True):
