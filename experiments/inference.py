@@ -9,7 +9,7 @@ row. `restore` (told of logarithms, where values are lognormal, and that columns
 their own), `Restoration.summary` and `pooled_fit` run as they do by default. Reported is the share
 of 95 % intervals that hold the truth: of the mean of each exposure, of the share beyond a criterion
 in the middle of what the limits hide, of the slope; and the same for half the limit (the limit
-itself for ceilings), taken as data.
+itself for ceilings), taken as data. Behind each stands its standard error over the tables.
 """
 
 from __future__ import annotations
@@ -21,9 +21,11 @@ from typing import Any
 
 import numpy as np
 from common import RESULTS, Runs, markdown_table, progress, write_text
+from numpy.typing import NDArray
 from scipy import stats
 
 import declip
+from declip.environment import environment
 from declip.inference.statistics import Statistic
 from declip.intervals import face_value
 
@@ -34,7 +36,8 @@ SETTINGS = list(product(KINDS, CORRELATIONS, LIMITS, SHARES, SIZES))
 SLOPE, N_EXPOSURES = 0.5, 3
 WAYS = ("declip", "half the limit")
 QUESTIONS = ("mean", "share", "slope")
-FIRST_SEED = 1000  # those before were looked at while the rules were made
+N_INTERVALS = (N_EXPOSURES, N_EXPOSURES, 1)  # of each question, in a table
+FIRST_SEED = 2000  # those before were looked at while the rules were made
 
 
 def simulated(setting: tuple, seed: int) -> tuple[declip.Intervals, float]:
@@ -109,54 +112,45 @@ def by_substitution(cells: declip.Intervals, criterion: float, kind: str) -> dic
     return {"mean": means, "share": shares, "slope": [(b[1] - reach, b[1] + reach)]}
 
 
-def run(setting: tuple, seed: int) -> dict[str, Any]:
-    """Return which intervals of one table hold the truth."""
+def run(setting: tuple, seed: int) -> dict[str, list[int]]:
+    """Return how many of the intervals of one table hold the truth, for each question."""
     cells, criterion = simulated(setting, seed)
-    true = truths(setting)
+    true, ways = truths(setting), (by_declip, by_substitution)
+    found = {name: way(cells, criterion, setting[0]) for name, way in zip(WAYS, ways, strict=True)}
     return {
-        name: {
-            question: [bool(low <= true[question] <= high) for low, high in ends]
-            for question, ends in way(cells, criterion, setting[0]).items()
-        }
-        for name, way in (("declip", by_declip), ("half the limit", by_substitution))
+        name: [sum(low <= true[q] <= high for low, high in ends[q]) for q in QUESTIONS]
+        for name, ends in found.items()
     }
 
 
-def coverage(runs: list[dict], way: str, question: str) -> float:
-    return float(np.mean([held for r in runs for held in r[way][question]]))
+def shares(stored: dict[str, dict]) -> dict[tuple, NDArray]:
+    """Return the shares that held the truth by setting: of each table, way and question."""
+    found: dict[tuple, list[NDArray]] = {}
+    by_name = {_name(setting): setting for setting in SETTINGS}
+    for name, held in stored.items():
+        setting = by_name.get(name.rpartition(" ")[0])
+        if setting is not None:
+            counts = np.array([held[way] for way in WAYS]) / N_INTERVALS
+            found.setdefault(setting, []).append(counts)
+    return {setting: np.array(tables) for setting, tables in found.items()}
 
 
-def tabulated(stored: dict[str, dict]) -> list[dict[str, Any]]:
-    """Return the coverage of each setting that was run."""
-    rows = []
-    for setting in SETTINGS:
-        runs = [r for r in stored.values() if tuple(r["settings"]["setting"]) == setting]
-        if runs:
-            shares = {w: {q: coverage(runs, w, q) for q in QUESTIONS} for w in WAYS}
-            rows.append({"setting": list(setting), "tables": len(runs), **shares})
-    return rows
-
-
-def page(rows: list[dict[str, Any]]) -> str:
+def page(found: dict[tuple, NDArray]) -> str:
     """Return the table of the page: pooled over what is not named in a line."""
-    header = [
-        "",
-        "tables",
-        *(f"{q}" for q in QUESTIONS),
-        *(f"{q}, half the limit" for q in QUESTIONS),
-    ]
+    header = ["%", "tables", *QUESTIONS, *(f"{q}, half the limit" for q in QUESTIONS)]
     lines = []
     for name, part in _parts():
-        some = [r for r in rows if part(r["setting"])]
+        some = [tables for setting, tables in found.items() if part(setting)]
         if some:
-            weights = [r["tables"] for r in some]
-            cells = [
-                f"{np.average([r[w][q] for r in some], weights=weights):.0%}"
-                for w in WAYS
-                for q in QUESTIONS
-            ]
-            lines.append([name, str(sum(weights)), *cells])
+            tables = 100 * np.concatenate(some)
+            mean, error = tables.mean(axis=0), tables.std(axis=0) / np.sqrt(len(tables))
+            ours = [f"{m:.1f} ± {e:.1f}" for m, e in zip(mean[0], error[0], strict=True)]
+            lines.append([name, f"{len(tables):,}", *ours, *(f"{m:.0f}" for m in mean[1])])
     return markdown_table(header, lines)
+
+
+def _name(setting: tuple) -> str:
+    return "/".join(map(str, setting))
 
 
 def _parts() -> list[tuple[str, Any]]:
@@ -172,7 +166,7 @@ def _parts() -> list[tuple[str, Any]]:
 
 
 def write() -> None:
-    write_text(RESULTS / "inference.md", page(tabulated(RUNS.read())))
+    write_text(RESULTS / "inference.md", page(shares(RUNS.read())))
 
 
 def main() -> None:
@@ -181,15 +175,17 @@ def main() -> None:
     parser.add_argument("--write", action="store_true", help="only write what was run")
     asked = parser.parse_args()
     if not asked.write:
+        done = RUNS.read()
+        RUNS.add("made with", environment())
         with progress() as bar:
             for seed in bar.track(
                 range(FIRST_SEED, FIRST_SEED + asked.tables), description="tables of each setting"
             ):
                 # in any order, so that a study that is broken off has some of each kind
                 for i in np.random.default_rng(seed).permutation(len(SETTINGS)):
-                    setting = SETTINGS[i]
-                    name = f"{'/'.join(map(str, setting))} {seed}"
-                    RUNS.resume(name, {"setting": setting}, lambda s=setting, k=seed: run(s, k))
+                    name = f"{_name(SETTINGS[i])} {seed}"
+                    if name not in done:
+                        RUNS.add(name, run(SETTINGS[i], seed))
         RUNS.sort()
     write()
 
