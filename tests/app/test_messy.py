@@ -1,5 +1,6 @@
 """Files as people have them on the page: understood or corrected by hand, restored, downloaded."""
 
+import numpy as np
 import pandas as pd
 import pytest
 from tests.app import messy
@@ -49,6 +50,14 @@ def test_an_export_of_water_quality_is_understood_and_given_back_line_by_line(
     assert (count(tab, "below a limit"), count(tab, "exact")) == (53, 107)
     assert "Not Detected" in tab.inner_text("#preview")
     assert "below the limit in" in tab.inner_text("#understood")
+    assert "“Known export” wqp reads them so" in tab.inner_text("#understood")
+    used = tab.locator("#preview thead tr:first-child th").all_text_contents()[1:3]
+    assert used == [
+        "MonitoringLocationIdentifier",
+        "ActivityStartDate",
+    ]  # before what is left aside
+    assert tab.locator("#map-names span").all_text_contents() == list(messy.METALS)
+    assert tab.input_value("#log") == "yes"  # concentrations
     back = restored_file(tab, tmp_path).read_text().splitlines()
     before = path.read_text().splitlines()
     assert len(back) == len(before)
@@ -122,6 +131,7 @@ def test_a_survey_in_excel_is_read_below_its_title(tab, address, tmp_path):
     tab.fill("#ceiling", "5")
     tab.click("text=Apply limits")
     tab.wait_for_selector("#counts div:has(dt:text-is('above a limit')) dd:not(:text-is('0'))")
+    assert tab.is_hidden("#proposal")  # the limits are known
     path = restored_file(tab, tmp_path)
     with pd.ExcelFile(path, engine="calamine") as book:
         assert {"Answers", "Notes"} <= set(book.sheet_names)
@@ -133,6 +143,18 @@ def test_sales_with_stock_outs_are_rows_of_two_keys(tab, address, tmp_path):
     assert count(tab, "above a limit") == 40
     assert tab.input_value("[aria-label='What sku is']") == "row"
     assert len(restored_file(tab, tmp_path).read_text().splitlines()) == 121
+
+
+def test_gaps_of_intensities_are_filled_as_too_low_to_be_seen(tab, address, tmp_path):
+    dropped(tab, address, messy.intensities(tmp_path))
+    assert (tab.input_value("#fill"), tab.input_value("#log")) == ("low", "yes")
+    before, after = (
+        pd.read_csv(path, sep="\t").filter(like="Intensity")
+        for path in (tmp_path / "intensities.tsv", restored_file(tab, tmp_path))
+    )
+    gaps = before.isna().to_numpy() & before.notna().any(axis=1).to_numpy()[:, None]
+    filled = after.to_numpy()[gaps]
+    assert np.median(filled) < 2 * np.nanmin(before)  # all are there, and low
 
 
 def test_an_unclear_cell_is_solved_by_a_button(tab, address, tmp_path):

@@ -37,6 +37,7 @@ _LABELS = {
     "replicates": "Repeated cells",
     "header": "First line",
     "effort": "Effort",
+    "format": "Known export",
     "below_limit": "Unmarked values below their limit",
     "side": "Marked values lie",
 }

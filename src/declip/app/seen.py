@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from declip.app.said import as_label, in_page_words
-from declip.detect import LimitProposal, detect_limits
+from declip.detect import LimitProposal, detect_limits, spreads_widely
 from declip.intervals import Intervals
 from declip.io import Problem, ReadingPlan, TableFile, TableFileError, TableFormat
 from declip.io.formats import kind_of
@@ -26,6 +26,7 @@ _LINES = 8
 _COLUMNS = 40
 _LONGEST = 80  # characters of a field
 _MOST_PROBLEMS = 12
+_NAMED = 12  # columns under which there is room for a name
 _LETTERS = {"ceiling": "a", "floor": "b", "range": "r", "missing": "m"}
 
 
@@ -34,6 +35,7 @@ def seen_file(table: TableFile, said: Mapping[str, Any]) -> dict[str, Any]:
     cells = table.intervals
     proposal = detect_limits(cells)
     found = proposal.ceiling is not None or proposal.floor is not None
+    given = said.get("ceiling") is not None or said.get("floor") is not None
     side = cells.by_row
     return {
         "rows": cells.shape[0],
@@ -43,7 +45,9 @@ def seen_file(table: TableFile, said: Mapping[str, Any]) -> dict[str, Any]:
         "below": int(np.isneginf(side.lower).sum()),
         "open": cells.n_censored,
         "missing": cells.shape[0] * cells.shape[1] - len(cells),
-        "proposal": _limits_to_take(proposal) if found else None,
+        "proposal": _limits_to_take(proposal) if found and not given else None,
+        "log": spreads_widely(cells),
+        "low": proposal.missing is not None and proposal.missing.word == "low",
         "map": _map(cells),
         "reading": None if table.plan is None else _reading(table.plan),
         "preview": None if table.plan is None else _preview(table.path, said),
@@ -137,4 +141,9 @@ def _map(cells: Intervals) -> dict[str, list[str]]:
     letters = np.array(list(_LETTERS.values()))[most]
     levels = np.ceil(9 * share).astype(int).astype(str)
     kinds = np.where(share > 0, letters, ".")
-    return {"kinds": ["".join(row) for row in kinds], "levels": ["".join(row) for row in levels]}
+    names = [] if cells.col_labels is None else cells.col_labels.tolist()
+    return {
+        "kinds": ["".join(row) for row in kinds],
+        "levels": ["".join(row) for row in levels],
+        "names": [str(name)[:_LONGEST] for name in names] if len(names) <= _NAMED else [],
+    }

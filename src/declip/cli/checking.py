@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from declip.detect import detect_limits
+from declip.detect import detect_limits, spreads_widely
 from declip.detect.proposal import LimitProposal
 from declip.diagnostics import Diagnosis, diagnose
-from declip.intervals import Intervals, face_value
+from declip.intervals import Intervals
 from declip.io import TableFile
 from declip.options import Reading, as_option, in_own_words
 
@@ -23,7 +23,6 @@ __all__ = ["Checked"]
 _WIDTH = 96
 _FEW = 5  # exact values without which a column has nothing to be restored from
 _LISTED = 12  # columns that are listed
-_SPREAD = 5.0  # ratio of large to small values from which logarithms are proposed
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,7 +97,7 @@ class Checked:
         words = ["declip", command, str(self.table.path), *self.reading.spelled()]
         if self._kept_below and not self.table.intervals.n_censored:
             words += ["--format", self._export] if self._export else ["--below-limit", "censored"]
-        words += [*self._proposed(), *(["--log"] if self._wants_log() else [])]
+        words += [*self._proposed(), *(["--log"] if spreads_widely(self.table.intervals) else [])]
         if self._why_missing != "random":
             words += ["--missing-means", self._why_missing]
         return " ".join(map(shlex.quote, words))
@@ -135,17 +134,6 @@ class Checked:
             for name, number in zip(names, limit, strict=True):
                 if np.isfinite(number):
                     yield from (f"--{side}", f"{name}={number:g}")
-
-    def _wants_log(self) -> bool:
-        """Tell amounts that spread over orders of magnitude: their logarithms are more even."""
-        _, cols, lower, upper = self.table.intervals.triplets()
-        values = face_value(lower, upper)
-        if (values <= 0).any():
-            return False
-        order = np.argsort(cols, kind="stable")
-        parts = np.split(values[order], np.flatnonzero(np.diff(cols[order])) + 1)
-        spread = [np.quantile(part, 0.95) / np.quantile(part, 0.05) for part in parts]
-        return float(np.median(spread)) > _SPREAD
 
     def __str__(self) -> str:
         parts = [self._understood(), self._columns(), self._verdict(), self._limits()]

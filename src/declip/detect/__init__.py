@@ -3,5 +3,6 @@
 from declip.detect.limits import detect_limits
 from declip.detect.missingness import MissingTrend
 from declip.detect.proposal import LimitProposal
+from declip.detect.spread import spreads_widely
 
-__all__ = ["LimitProposal", "MissingTrend", "detect_limits"]
+__all__ = ["LimitProposal", "MissingTrend", "detect_limits", "spreads_widely"]

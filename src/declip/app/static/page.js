@@ -137,7 +137,10 @@ function drawPreview(preview, reading) {
   const roles = reading ? reading.roles : [], width = preview.header.length || (preview.lines[0] ? preview.lines[0][1].length : 0);
   const head = element("tr"), pick = element("tr");
   head.append(element("th", "line", "number")); pick.append(element("th", "", "number"));
-  for (let j = 0; j < width; j++) {
+  const roleOf = j => (roles.find(([header]) => header === preview.header[j]) || [])[1];
+  const places = Array.from({ length: width }, (_, j) => j);
+  const order = roles.length ? [...places.filter(j => roleOf(j) !== "aside"), ...places.filter(j => roleOf(j) === "aside")] : places;
+  for (const j of order) {
     const name = preview.header[j] ?? "", at = roles.findIndex(([header]) => header === name);
     head.append(element("th", name));
     const cell = element("th");
@@ -147,7 +150,7 @@ function drawPreview(preview, reading) {
   $("preview").tHead.replaceChildren(head, ...(roles.length ? [pick] : []));
   $("preview").tBodies[0].replaceChildren(...preview.lines.map(([line, row]) => {
     const made = element("tr");
-    made.append(element("td", line, "number"), ...row.map((field, j) => { const role = (roles.find(([header]) => header === preview.header[j]) || [])[1]; return element("td", field, role && "is-" + role); }));
+    made.append(element("td", line, "number"), ...order.map(j => element("td", row[j], roleOf(j) && "is-" + roleOf(j))));
     return made;
   }));
   const further = furtherRoles(preview, reading);
@@ -216,9 +219,13 @@ function drawMap(map) {
     brush.fillStyle = colours[kind];
     brush.fillRect(j * zoom, i, zoom - (zoom > 4 ? 1 : 0), 1);
   }
+  $("map-names").replaceChildren(...map.names.map(name => { const made = element("span", name); made.title = name; return made; }));
 }
 
 /* the steps */
+
+const propose = (id, value) => { if (!$(id).dataset.said) $(id).value = value; };
+for (const id of ["log", "fill"]) $(id).addEventListener("change", () => { $(id).dataset.said = "yes"; });
 
 function looked(answer) {
   job = answer; key = answer.key || key; asked = answer.asked || {};
@@ -237,9 +244,11 @@ function looked(answer) {
   if (understood) {
     tiles("counts", [["rows", s.rows], ["columns", s.columns], ["exact", s.exact], ["above a limit", s.above], ["below a limit", s.below], ["missing", s.missing]]);
     const some = s.open + s.missing > 0;
-    for (const id of ["map", "map-keys"]) show(id, some);
+    for (const id of ["map", "map-keys", "map-names"]) show(id, some);
     show("nothing", !some);
     if (some) drawMap(s.map);
+    propose("log", s.log ? "yes" : "no");
+    propose("fill", s.open || !s.missing ? "no" : s.low ? "low" : "yes");
   }
   show("proposal-box", !!s.proposal);
   if (s.proposal) { $("proposal").textContent = s.proposal.words; show("take", s.proposal.ceiling !== null || s.proposal.floor !== null); }
@@ -248,6 +257,7 @@ function looked(answer) {
 
 async function upload(file) {
   fail(); show("looked", false); show("done", false); key = null; $("otherwise").open = false;
+  for (const id of ["log", "fill"]) delete $(id).dataset.said;
   show("busy", true);
   try {
     if (file.size > settings.maxSize) throw new Error(`the file is larger than ${settings.maxSize / 1e6} MB`);
@@ -280,7 +290,7 @@ function finished(now) {
 }
 
 async function restore() {
-  const options = { log: $("log").value === "yes", effort: $("effort").value, fill_missing: $("fill").value === "yes" };
+  const options = { log: $("log").value === "yes", effort: $("effort").value, fill_missing: $("fill").value !== "no", missing_means: $("fill").value === "low" ? "low" : "random" };
   await follow(await call(`/jobs/${key}/restore`, JSON.stringify(options)));
 }
 
