@@ -55,6 +55,23 @@ def test_rows_are_predicted_from_their_features_alone(world):
     assert error < rmse(plain[:, 3:], truth[120:, 3:])
 
 
+@pytest.mark.filterwarnings("ignore:.*rows:UserWarning")
+def test_features_that_say_nothing_hardly_loosen_the_ridge():
+    how = {"alpha": 1.0, "scale": "none", "bias": True, "random_state": 0}
+    ratios = []
+    for seed in (9, 10, 11):
+        rng = np.random.default_rng(seed)
+        truth = rng.standard_normal((60, 2)) @ rng.standard_normal((2, 20))
+        hidden = rng.random(truth.shape) >= 0.3
+        seen = np.where(hidden, np.nan, truth) + 0.5 * rng.standard_normal(truth.shape)
+        chance = rng.standard_normal((60, 4))
+        fits = FroCMC(4, **how).fit(seen, row_features=chance), FroCMC(4, **how).fit(seen)
+        told, plain = (rmse(m.reconstruct()[hidden], truth[hidden]) for m in fits)
+        ratios.append(told / plain)
+    # 1.07 were a coefficient as cheap as one factor of one row
+    assert np.mean(ratios) < 1.05
+
+
 def test_features_are_found_by_the_labels_of_the_rows(world):
     features, _, seen, _ = world
     shuffled = features.sample(frac=1, random_state=0)

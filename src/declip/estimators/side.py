@@ -28,7 +28,10 @@ from declip.validation import (
 
 __all__ = ["Known", "KnownRows", "Side", "SideInformationEstimator", "check_known_names"]
 
-_RIDGE = 1.0  # of a coefficient, as a share of that of a factor
+# Ridge of what features say of the factors of a side, as a share of that of the factors themselves.
+# Of all rows together: were a coefficient as cheap as one factor of one row, what is linear in the
+# features would cost next to nothing on this side and, by scaling, on the other.
+_RIDGE = 0.2
 
 
 class Known(NamedTuple):
@@ -204,7 +207,8 @@ def _groups(given: Any, table: Intervals) -> NDArray[Any]:
 def _prior(features: NDArray[np.float64] | None) -> FeaturePrior | None:
     if features is None:
         return None
-    return FeaturePrior(features, np.full(features.shape[1], _RIDGE))
+    n, width = features.shape
+    return FeaturePrior(features, np.full(width, _RIDGE * n))
 
 
 def counted(table: Intervals, known: Known) -> Intervals:
