@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
-from numpy.testing import assert_array_equal
+from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 
 from declip import Intervals
@@ -419,3 +419,13 @@ def test_weights_and_noise_scales_go_with_their_cells():
     assert cells.weight == (cells.n_exact, cells.n_censored)
     face = table.treat("value")
     assert face.weight == (weight.sum(), 0)
+
+
+@pytest.mark.parametrize(("scale", "half"), [("sqrt", np.sqrt(0.5)), ("log1p", np.log(1.5))])
+def test_a_count_of_zero_lies_below_one_half(scale, half):
+    counts = Intervals.from_table(np.array([[0.0, 4.0, 5.0]]), ceiling=5)
+    lower, upper = counts.on_scale(scale, counts=True).to_bounds()
+    assert lower[0, 0] == -np.inf
+    assert_allclose(upper[0, 0], half)
+    assert lower[0, 1] == upper[0, 1]
+    assert upper[0, 2] == np.inf

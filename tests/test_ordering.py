@@ -43,6 +43,18 @@ def test_the_next_steps_are_those_of_the_conditional_normal():
     assert_allclose(prior.following(F), expected)
 
 
+def test_the_spread_of_a_step_is_that_of_the_conditional_normal():
+    prior, seen = Course("columns", 1, (4.0,), 0.3, 1.0).prior(6), np.arange(6) < 4
+    whole = np.eye(6) + prior.covariance
+    # by regression: the variance left by the least-squares fit of a step by the others seen
+    expected = []
+    for t in range(6):
+        others = np.flatnonzero(seen & (np.arange(6) != t))
+        slope = np.linalg.solve(whole[np.ix_(others, others)], whole[others, t])
+        expected.append(whole[t, t] - slope @ whole[others, t])
+    assert_allclose(prior.spread(seen), expected)
+
+
 def test_a_walk_goes_on_where_it_was_and_a_second_order_one_as_it_went():
     line = np.linspace(0, 5, 40)[:, None]
     flat, steep = (

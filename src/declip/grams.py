@@ -49,15 +49,19 @@ def extreme_eigenvalues(
 def leverage(
     weights: sparse.csr_array, F: NDArray, ridge: NDArray, rows: NDArray, cols: NDArray
 ) -> NDArray[np.float64]:
-    """Return f_j^T H_i^-1 f_j at cells (i, j), with H_i = sum_j w_ij f_j f_j^T + diag(ridge)."""
+    """Return f_j^T H_i^-1 f_j at cells (i, j), with H_i = sum_j w_ij f_j f_j^T + diag(ridge).
+
+    The ridge is one for all rows, or one for each.
+    """
     asked, which = np.unique(rows, return_inverse=True)
+    ridges = np.broadcast_to(ridge, (weights.shape[0], F.shape[1]))[asked]
     order = np.argsort(which, kind="stable")
     which, cols = which[order], cols[order].astype(np.int32)
     found = np.empty(len(rows))
     pairs = _pairs(F)
     for block, G in _blocks(weights[asked], F):
         cells = slice(*np.searchsorted(which, [block.start, block.stop]))
-        inverse = _upper(np.linalg.inv(G + np.diag(ridge)))
+        inverse = _upper(np.linalg.inv(G + ridges[block][:, :, None] * np.eye(F.shape[1])))
         local = (which[cells] - block.start).astype(np.int32)
         found[order[cells]] = kernels.predict(local, cols[cells], inverse, pairs)
     return found

@@ -401,7 +401,7 @@ class Intervals:
             effects multiply. Both take zeros.
         counts : bool, default=False
             Whether values are counts: one that is at least 5 lies above 4.5 of a continuous scale,
-            one that is at most 5 below 5.5.
+            one that is at most 5 below 5.5, and 0 is anything below 0.5.
 
         Examples
         --------
@@ -414,6 +414,8 @@ class Intervals:
         check_choice("scale", scale, tuple(VALUE_SCALES))
         rows, cols, lower, upper = self.triplets()
         check_not_negative(self, rows, cols, upper)
+        if counts:
+            lower = np.where(upper == 0, -np.inf, lower)
         half = 0.5 * (counts & (lower < upper))
         low, high = (
             VALUE_SCALES[scale].forward(np.maximum(end, 0.0).astype(np.float64))

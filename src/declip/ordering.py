@@ -50,6 +50,19 @@ class OrderedPrior:
         """Return N F."""
         return np.asarray(self.smoother @ F, np.float64)
 
+    def spread(self, seen: NDArray[np.bool_]) -> NDArray[np.float64]:
+        """Return the variance of the factors of each step, given those of the other seen steps.
+
+        That of a single step, on its own, is 1.
+        """
+        whole = np.eye(len(seen)) + self.covariance
+        precision = np.linalg.inv(whole[np.ix_(seen, seen)])
+        ahead = whole[np.ix_(~seen, seen)]
+        found = np.diag(whole).copy()
+        found[seen] = 1 / np.diag(precision)
+        found[~seen] -= np.einsum("ts,su,tu->t", ahead, precision, ahead)
+        return found
+
     def following(self, F: NDArray) -> NDArray[np.float64]:
         """Return what the factors of the first steps say of those that follow."""
         n = len(F)

@@ -78,6 +78,17 @@ def test_new_days_are_forecast_without_a_cell_and_nearer_than_a_seasonal_mean():
     assert rms(found - truth) < rms(seasonal - truth)
 
 
+def test_bands_of_new_days_hold_them_and_widen():
+    model = FroCMC(6, clipped="tobit", ceiling=CEILING, order="columns", period=7, random_state=0)
+    model.fit(SEEN[:, :DAYS]).extend(np.full(SEEN.shape, np.nan))
+    rows, cols = (a.ravel() for a in np.indices((PRODUCTS, 7)))
+    mean, sd = model.predictive(rows, cols + DAYS)
+    held = np.mean(abs(NOISY[rows, cols + DAYS] - mean) < 1.645 * sd)
+    assert 0.8 < held <= 1.0
+    by_day = sd.reshape(PRODUCTS, 7).mean(axis=0)
+    assert by_day[6] > by_day[0] > model.predictive(rows, cols)[1].mean()
+
+
 def test_the_posterior_is_nearer_with_order_and_holds_the_days_to_come(tmp_path):
     table = SEEN.copy()
     table[:, DAYS:] = np.nan

@@ -10,27 +10,27 @@ from scipy.stats import gamma, multivariate_normal
 
 from declip import ordering
 from declip.ordering import Course
-from declip.solvers.gibbs.ordered import draw_ordered
-from declip.solvers.gibbs.priors import RELEVANCE_SHAPE
+from declip.solvers.gibbs.ordered import PRECISION_RATE, PRECISION_SHAPE, draw_ordered
 
 COURSE = Course("rows", 1, (3.5,))
 N_STEPS, DRAWS = 8, 1500
 
 
-def joint(f, whole, shape, rate, precision):
-    """Return the density of a factor and its precision."""
-    chance = gamma.pdf(precision, shape, scale=1 / rate)
+def joint(f, whole, shape, rate, log_precision):
+    """Return the density of a factor and the log of its precision."""
+    precision = np.exp(log_precision)
+    chance = gamma.pdf(precision, shape, scale=1 / rate) * precision
     return chance * multivariate_normal.pdf(f, cov=whole / precision)
 
 
-def weights(f, fixed, d):
+def weights(f, fixed):
     """Return how likely each strength is for one factor, the precision integrated numerically."""
-    shape, rate = RELEVANCE_SHAPE, RELEVANCE_SHAPE / d
+    shape, rate = PRECISION_SHAPE, PRECISION_RATE
     found = []
     for tried in COURSE.candidates(N_STEPS):
         whole = np.eye(N_STEPS) + tried.covariance(N_STEPS)
         density = partial(joint, f, whole, shape, rate)
-        found.append(multivariate_normal.pdf(f, cov=whole) if fixed else quad(density, 1e-6, 40)[0])
+        found.append(multivariate_normal.pdf(f, cov=whole) if fixed else quad(density, -9, 9)[0])
     return np.array(found) / np.sum(found)
 
 
@@ -49,7 +49,7 @@ def test_the_smooth_part_has_the_mean_of_its_posterior(fixed):
         draws.append(prior.information / np.diag(prior.precision))
         assert np.all(np.diag(other.precision) < np.diag(prior.precision))
     for a in range(2):
-        chance = weights(F[:, a], fixed, 2)
+        chance = weights(F[:, a], fixed)
         expected = sum(
             p * np.linalg.solve(np.eye(N_STEPS) + S, S @ F[:, a])
             for p, S in zip(

@@ -245,7 +245,11 @@ class LowRankEstimator(CompletionEstimator[Solution, LowRank]):
         cells, model = self._cells_of_fit(), self._factors()
         penalty = self._row_penalty(self.components_)
         ridge = penalty.vector(model.rank, model.bias, model.dtype)
-        return CellUncertainty.of(cells, model, ridge)
+        return CellUncertainty.of(cells, model, ridge, self._spreads(cells))
+
+    def _spreads(self, cells: Intervals) -> tuple[NDArray | None, NDArray | None]:
+        """Return how far factors of rows and of columns may go from those that they follow."""
+        return None, None
 
     def predictive(self, rows: ArrayLike, cols: ArrayLike) -> tuple[NDArray, NDArray]:
         """Return mean and standard deviation of the values of cells of the fitted table.
@@ -266,7 +270,8 @@ class LowRankEstimator(CompletionEstimator[Solution, LowRank]):
         Notes
         -----
         The variance is that of the noise of the column, from the residuals of its cells, plus that
-        of the factors of the row given those of the columns: read it as "at least".
+        of the factors of the row given those of the columns: read it as "at least". With an order
+        of columns that of their factors is added, so that bands widen with the steps ahead.
         """
         model = self._model()
         at = self._positions(rows, cols)

@@ -8,6 +8,7 @@ from typing import Any, Self
 
 import numpy as np
 from joblib import effective_n_jobs
+from numpy.typing import NDArray
 from threadpoolctl import ThreadpoolController
 
 from declip.estimators.factors import LowRankEstimator
@@ -134,6 +135,17 @@ class GrowingEstimator(LowRankEstimator):
         if course.axis == "rows":
             return replace(ridge, row_prior=course.prior(shape[0]))
         return replace(ridge, col_prior=course.prior(shape[1]))
+
+    def _spreads(self, cells: Intervals) -> tuple[NDArray | None, NDArray | None]:
+        penalty = self._ordered(self._penalty(1.0), self.course_, cells.shape)
+        sides = (penalty.row_prior, cells.by_row), (penalty.col_prior, cells.by_col)
+        row, col = (
+            prior.spread(np.diff(side.exact_ptr) + np.diff(side.censored_ptr) > 0)
+            if isinstance(prior, OrderedPrior)
+            else None
+            for prior, side in sides
+        )
+        return row, col
 
     def _penalty(self, alpha: float) -> Ridge:
         """Return the penalty of this strength."""

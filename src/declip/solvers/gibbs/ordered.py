@@ -21,9 +21,14 @@ from numpy.typing import NDArray
 from scipy.special import softmax
 
 from declip.ordering import Course
-from declip.solvers.gibbs.priors import RELEVANCE_SHAPE, Gaussian
+from declip.solvers.gibbs.priors import Gaussian
 
-__all__ = ["draw_ordered"]
+__all__ = ["PRECISION_RATE", "PRECISION_SHAPE", "draw_ordered"]
+
+# Gamma prior of the precision of a factor, of mean 1000: one that the table does not need goes to
+# nothing. A mean as small as the rank keeps all of them, which follow the noise: days that sold out
+# by chance then pass for days of high demand.
+PRECISION_SHAPE, PRECISION_RATE = 2.0, 0.002
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,7 +96,7 @@ def draw_ordered(
     """
     (n, d), grid = F.shape, _Grid.of(course, len(F))
     squares = grid.squares(F)
-    shape, rate = RELEVANCE_SHAPE + 0.5 * n, RELEVANCE_SHAPE / d + 0.5 * squares
+    shape, rate = PRECISION_SHAPE + 0.5 * n, PRECISION_RATE + 0.5 * squares
     fit = -0.5 * squares if fixed else -shape * np.log(rate)
     chance = softmax(fit + 0.5 * grid.log_dets[:, None], axis=0).cumsum(axis=0)
     which = np.minimum((chance < rng.random(d)).sum(axis=0), len(chance) - 1)
