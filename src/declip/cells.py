@@ -6,7 +6,8 @@ A cell is *exact* if its bounds are equal, else *censored*; what bounds may be i
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -123,6 +124,16 @@ class Cells:
     def censored_rows(self) -> NDArray[np.int32]:
         """Return the row of each censored cell."""
         return _expand(self.censored_ptr)
+
+    def mapped(self, function: Callable[[NDArray, NDArray], NDArray]) -> Cells:
+        """Return the cells with other values and bounds: a function of them and their indices."""
+        exact, censored = self.exact_idx, self.censored_idx
+        return replace(
+            self,
+            value=function(self.value.astype(np.float64), exact),
+            lower=function(self.lower.astype(np.float64), censored),
+            upper=function(self.upper.astype(np.float64), censored),
+        )
 
     def keep(self, exact: NDArray[np.bool_], censored: NDArray[np.bool_]) -> Cells:
         """Return the cells marked in two masks, over the exact and over the censored cells."""

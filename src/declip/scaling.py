@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from declip.halflog import HalfLog
 from declip.intervals import Intervals, face_value
 from declip.solvers.gibbs.units import Units
 from declip.validation import check_logarithms
 
-__all__ = ["SCALES", "Scaling", "mostly_missing", "scaled_by_rows"]
+__all__ = ["SCALES", "Scaling", "log_columns", "mostly_missing", "scaled_by_rows"]
 
 SCALES = ("columns", "table", "none")
 _SPARSE = 0.25  # share of observed cells below which a table counts as ratings
@@ -34,13 +35,22 @@ class Scaling:
         Which columns are taken to logarithms.
     units : Units
         Where the columns lie then, and how far they spread.
+    half_log : HalfLog or None
+        The scale of skewed columns, on which they are before they come to units.
     """
 
     log: NDArray[np.bool_]
     units: Units
+    half_log: HalfLog | None = None
 
     @classmethod
-    def of(cls, intervals: Intervals, scale: str = "columns", log: Any = False) -> Scaling:
+    def of(
+        cls,
+        intervals: Intervals,
+        scale: str = "columns",
+        log: Any = False,
+        half_log: HalfLog | None = None,
+    ) -> Scaling:
         """Fit the units of a table.
 
         Parameters
@@ -51,10 +61,12 @@ class Scaling:
             Whether each column has its own units, all share them, or none are used.
         log : bool, or labels or numbers of columns
             Which columns are taken to logarithms.
+        half_log : HalfLog or None
+            The scale of skewed columns.
         """
         n_cols = intervals.shape[1]
-        chosen = _log_columns(log, intervals)
-        plain = cls(chosen, Units(np.zeros(n_cols), np.ones(n_cols)))
+        chosen = log_columns(log, intervals)
+        plain = cls(chosen, Units(np.zeros(n_cols), np.ones(n_cols)), half_log)
         if scale == "none":
             return plain
         return replace(plain, units=Units.of(plain.apply(intervals), shared=scale == "table"))
@@ -77,7 +89,8 @@ class Scaling:
         """
         more = new.shape[1] - known
         log = np.concatenate([self.log, np.zeros(more, bool)])
-        return Scaling(log, self.units.extended(new, known))
+        half_log = None if self.half_log is None else self.half_log.extended(new.shape[1])
+        return Scaling(log, self.units.extended(new, known), half_log)
 
     def apply(self, intervals: Intervals) -> Intervals:
         """Return the table in these units, limits included."""
@@ -89,18 +102,29 @@ class Scaling:
             )
             bounds = [np.where(taken, _logarithm(end), end) for end in (lower, upper)]
             intervals = intervals.with_bounds(*bounds)
+        if self.half_log is not None:
+            cells = intervals.by_row.mapped(self.half_log.forward)
+            intervals = replace(intervals, by_row=cells)
         return self.units.standardise(intervals)
 
     def forward(self, values: NDArray, cols: NDArray | slice = slice(None)) -> NDArray[np.float64]:
         """Return values of some columns in these units; or a table, whole or to be broadcast."""
         plain = np.where(self.log[cols], _logarithm(values), values)
+        if self.half_log is not None:
+            plain = self.half_log.forward(plain, cols)
         return (plain - self.units.shift[cols]) / self.units.scale[cols]
 
     def back(self, values: NDArray, cols: NDArray) -> NDArray[np.float64]:
         """Return values of some columns in the units of the data."""
         plain = self.units.restore(values, cols)
+        if self.half_log is not None:
+            plain = self.half_log.back(plain, cols)
         with np.errstate(over="ignore"):
             return np.where(self.log[cols], np.exp(np.where(self.log[cols], plain, 0.0)), plain)
+
+    def is_skewed(self, cols: NDArray) -> NDArray[np.bool_]:
+        """Tell which cells are in skewed columns that have a scale of their own."""
+        return np.zeros(len(cols), bool) if self.half_log is None else self.half_log.skewed[cols]
 
 
 def mostly_missing(intervals: Any) -> bool:
@@ -139,7 +163,8 @@ def _logarithm(values: NDArray) -> NDArray[np.float64]:
         return np.log(np.maximum(np.asarray(values, np.float64), 0.0))
 
 
-def _log_columns(log: Any, intervals: Intervals) -> NDArray[np.bool_]:
+def log_columns(log: Any, intervals: Intervals) -> NDArray[np.bool_]:
+    """Tell which columns are taken to logarithms, by their labels or numbers."""
     n_cols = intervals.shape[1]
     if isinstance(log, bool | np.bool_):
         return np.full(n_cols, bool(log))

@@ -19,6 +19,7 @@ _ROOMS = {
     "declip.estimators": ("BayesCMC", "DTrCMC", "ExactCMC", "FroCMC", "TrCMC"),
     "declip.estimators.side": ("Side",),
     "declip.estimators.uncertainty": ("CellUncertainty",),
+    "declip.halflog": ("HalfLog",),
     "declip.intervals": ("Intervals",),
     "declip.levels": ("Levels", "Scale"),
     "declip.losses": ("Hinge", "Tobit"),

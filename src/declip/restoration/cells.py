@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from declip.cells import Cells
 from declip.intervals import Intervals, face_value
+from declip.restoration.expected import expected_distance, expected_squares, expected_value
 from declip.restoration.model import RestorationModel
 from declip.restoration.output_kind import OutputKind
 from declip.restoration.predictive import CensoredMixture
@@ -157,15 +158,13 @@ def _restored(
     scaled, cols = _Censored.of(model.table.cells.by_row, part), side.cols
     low, high = model.settings.bounds.at(cols)
     of_values, of_bands = model.censored(rows, cols, (scaled.lower, scaled.upper))
-    distance = of_values.in_blocks(lambda law: law.moments()[0])
-    mean, square = of_bands.in_blocks(lambda law: np.array(law.moments()))
+    distance = expected_distance(scaling, of_values, cols)
+    moments = of_bands.in_blocks(lambda law: np.array(law.moments()))
     widened = model.table.steps.inside(
         side.lower.astype(np.float64), side.upper.astype(np.float64), cols
     )
     ranged = np.isfinite(side.lower) & np.isfinite(side.upper)  # needs no looking beyond
-    ends = _bands(
-        of_bands, (mean, square), model.settings.coverage, _FEW_STEPS if model.large else _STEPS
-    )
+    ends = _bands(of_bands, moments, model.settings.coverage, _FEW_STEPS if model.large else _STEPS)
     lost = np.isnan(distance) | np.isnan(ends[0]) | np.isnan(ends[1])  # beyond what floats hold
     sure = (ranged | model.gets_value(rows, cols)) & ~lost
     stays = ~sure | (~ranged & model.kept[cols])
@@ -185,14 +184,13 @@ def _restored(
     band_high = np.where(sure, band_high, np.minimum(widened[1], high))
     flag = np.where(stays, UNDETERMINED, RESTORED)
     moved = np.where(stays, 0.0, distance)
-    # E (v - d)^2 and E d^2 for the distance d of the truth from the limit
-    squares = np.array([square - 2 * moved * mean + moved**2, square])[:, ~ranged]
+    squares = expected_squares(scaling, of_bands, cols, moved, moments)[:, ~ranged]
     block = CellBlock(rows, cols, value, band_low, band_high, flag)
     return CensoredCells(block, cols[~ranged], squares)
 
 
 def _bands(
-    law: CensoredMixture, moments: tuple[NDArray, NDArray], coverage: float, steps: int
+    law: CensoredMixture, moments: NDArray, coverage: float, steps: int
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return the near and the far ends of bands, from the limit outwards.
 
@@ -224,9 +222,11 @@ def filled_cells(at: tuple[NDArray, NDArray], model: RestorationModel) -> CellBl
     centre, spread = np.full(len(rows), np.nan), np.full(len(rows), np.nan)
     if filled.any():
         centre[filled], spread[filled] = model.missing(rows[filled], cols[filled])
-    low, value, high = (
-        model.settings.bounds.clip(model.table.scaling.back(centre + step * spread, cols), cols)
-        for step in (-model.half_width, 0.0, model.half_width)
+    scaling, bounds = model.table.scaling, model.settings.bounds
+    low, high = (
+        bounds.clip(scaling.back(centre + step * spread, cols), cols)
+        for step in (-model.half_width, model.half_width)
     )
+    value = bounds.clip(expected_value(scaling, centre, spread, cols), cols)
     flag = np.where(known, FILLED, UNDETERMINED)
     return CellBlock(rows, cols, value, low, high, flag)

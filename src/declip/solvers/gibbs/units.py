@@ -80,16 +80,8 @@ class Units:
 
     def standardise(self, intervals: Intervals) -> Intervals:
         """Return the table in these units, in double precision."""
-        side = intervals.by_row
-        bounds = {
-            name: (getattr(side, name).astype(np.float64) - self.shift[idx]) / self.scale[idx]
-            for name, idx in (
-                ("value", side.exact_idx),
-                ("lower", side.censored_idx),
-                ("upper", side.censored_idx),
-            )
-        }
-        return replace(intervals, by_row=replace(side, **bounds))
+        cells = intervals.by_row.mapped(lambda x, idx: (x - self.shift[idx]) / self.scale[idx])
+        return replace(intervals, by_row=cells)
 
     def restore(self, x: NDArray, cols: NDArray | slice) -> NDArray:
         """Return cells in the units of the data."""
