@@ -98,8 +98,7 @@ def run_and_keep(job: Job, folder: Path) -> dict[str, Any]:
 def changed(job: Job, folder: Path) -> dict[str, tuple[Any, Any]]:
     """Run a job that has a result again; return the figures that differ, before and after."""
     before, after = (dict(_figures(result)) for result in (stored(job, folder), run_one(job)))
-    names = sorted(before.keys() | after.keys())
-    pairs = {name: (before.get(name), after.get(name)) for name in names}
+    pairs = {name: (x, after.get(name)) for name, x in before.items()}
     return {name: pair for name, pair in pairs.items() if pair[0] != pair[1]}
 
 
