@@ -98,7 +98,7 @@ cross: $(VENV)/.installed-cross ## compile the kernels for Windows, macOS and mu
 	$(BIN)/python -m tests.kernels.cross
 
 release-check: ## go through all targets in a fresh clone, build and install what would be released (an hour)
-	.ci/release-check
+	.ci/release-check $(ARGS)
 
 format: $(VENV)/.installed-lint ## put the Python files in house style
 	$(BIN)/ruff check --fix
