@@ -415,10 +415,10 @@ def test_weights_and_noise_scales_go_with_their_cells():
     exact = np.arange(cells.n_exact) % 2 == 0
     agree(table.keep(exact, np.arange(cells.n_censored) % 2 == 1))
     agree(table.with_bounds(lower, upper))
-    assert table.weight == (weight[: cells.n_exact].sum(), weight[cells.n_exact :].sum())
-    assert cells.weight == (cells.n_exact, cells.n_censored)
+    assert table.by_row.weight == (weight[: cells.n_exact].sum(), weight[cells.n_exact :].sum())
+    assert cells.by_row.weight == (cells.n_exact, cells.n_censored)
     face = table.treat("value")
-    assert face.weight == (weight.sum(), 0)
+    assert face.by_row.weight == (weight.sum(), 0)
 
 
 @pytest.mark.parametrize(("scale", "half"), [("sqrt", np.sqrt(0.5)), ("log1p", np.log(1.5))])

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -98,6 +99,27 @@ class Cells:
     def row_sizes(self) -> NDArray[np.int64]:
         """Number of cells of each row."""
         return np.diff(self.exact_ptr) + np.diff(self.censored_ptr)
+
+    @property
+    def weight(self) -> tuple[float, float]:
+        """Total weight of the exact and of the censored cells: without weights their number."""
+        if self.weights is None:
+            return len(self.value), len(self.lower)
+        exact, censored = (float(w.sum(dtype=np.float64)) for w in self.weights)
+        return exact, censored
+
+    def within(self, n_cols: int) -> bool:
+        """Tell whether every cell lies in one of so many columns."""
+        sides = self.exact_idx, self.censored_idx
+        return all(not i.size or (i.min() >= 0 and i.max() < n_cols) for i in sides)
+
+    def astype(self, dtype: Any) -> Cells:
+        """Return the same cells with numbers of another floating type."""
+        names = ("value", "lower", "upper", *(() if self.scales is None else ("scales",)))
+        numbers: dict[str, Any] = {name: getattr(self, name).astype(dtype) for name in names}
+        if self.weights is not None:
+            numbers["weights"] = tuple(weight.astype(dtype) for weight in self.weights)
+        return replace(self, **numbers)
 
     def transpose(self, n_cols: int) -> Cells:
         """Return the same cells by columns."""

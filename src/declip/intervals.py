@@ -259,12 +259,10 @@ class Intervals:
 
     def _check_loaded(self) -> None:
         """Refuse a table that was read from a file and whose cells are not within it."""
-        side, (n_rows, n_cols) = self.by_row, self.shape
-        for idx in (side.exact_idx, side.censored_idx):
-            if idx.size and not (idx.min() >= 0 and idx.max() < n_cols):
-                raise ValueError("a cell of a table lies outside of it")
-        if side.n_rows != n_rows:
+        if self.by_row.n_rows != self.shape[0]:
             raise ValueError("a table has not the rows of its cells")
+        if not self.by_row.within(self.shape[1]):
+            raise ValueError("a cell of a table lies outside of it")
 
     @cached_property
     def by_col(self) -> Cells:
@@ -296,14 +294,6 @@ class Intervals:
     def __len__(self) -> int:
         """Return the number of observed cells."""
         return self.n_exact + self.n_censored
-
-    @property
-    def weight(self) -> tuple[float, float]:
-        """Total weight of the exact and of the censored cells: without weights their number."""
-        weights = self.by_row.weights
-        if weights is None:
-            return self.n_exact, self.n_censored
-        return float(weights[0].sum(dtype=np.float64)), float(weights[1].sum(dtype=np.float64))
 
     def __repr__(self) -> str:
         side = self.by_row
@@ -427,7 +417,7 @@ class Intervals:
     def with_bounds(self, lower: NDArray, upper: NDArray) -> Intervals:
         """Return the same cells with other bounds, given in the order of `triplets`."""
         rows, cols, _, _ = self.triplets()
-        order = _row_major(rows, cols, self.shape)
+        order = np.argsort(rows.astype(np.int64) * self.shape[1] + cols, kind="stable")
         weight, scale = self.by_row.weights, self.by_row.scales
         extra = {} if weight is None else {"weight": np.concatenate(weight)[order]}
         if scale is not None:  # an exact cell needs none: that is in its weight
@@ -456,12 +446,7 @@ class Intervals:
         """Return the same table with bounds of another floating type."""
         if self.dtype == dtype:
             return self
-        side = self.by_row
-        names = ("value", "lower", "upper", *(() if side.scales is None else ("scales",)))
-        bounds: dict[str, Any] = {name: getattr(side, name).astype(dtype) for name in names}
-        if side.weights is not None:
-            bounds["weights"] = tuple(weight.astype(dtype) for weight in side.weights)
-        return replace(self, by_row=replace(side, **bounds))
+        return replace(self, by_row=self.by_row.astype(dtype))
 
 
 def as_intervals(
@@ -512,7 +497,3 @@ def face_value(lower: NDArray, upper: NDArray) -> NDArray:
     return np.where(np.isinf(upper), lower, np.where(np.isinf(lower), upper, middle)).astype(
         lower.dtype
     )
-
-
-def _row_major(rows: NDArray, cols: NDArray, shape: tuple[int, int]) -> NDArray:
-    return np.argsort(rows.astype(np.int64) * shape[1] + cols, kind="stable")

@@ -48,7 +48,7 @@ def objective(
 ) -> float:
     """Return the objective of the factor model."""
     cells = total_loss(intervals, model, loss, threads)
-    return loss.objective(cells, penalty.value(model), intervals.weight[0])
+    return loss.objective(cells, penalty.value(model), intervals.by_row.weight[0])
 
 
 def total_loss(

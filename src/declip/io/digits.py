@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 __all__ = ["number_text", "restored_text"]
 
@@ -60,8 +59,3 @@ def _fixed(value: float, decimals: int) -> str:
     if decimals <= 0:
         return str(int(round(value, decimals)))
     return f"{value:.{decimals}f}"
-
-
-def texts_of(values: NDArray) -> list[str]:
-    """Return numbers as text, empty where there is none."""
-    return ["" if np.isnan(v) else number_text(float(v)) for v in values]

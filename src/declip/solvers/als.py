@@ -227,12 +227,12 @@ class TableProblem:
     @property
     def n_cells(self) -> float:
         """Number of observed cells, or their weight."""
-        return sum(self.intervals.weight)
+        return sum(self.intervals.by_row.weight)
 
     @property
     def n_exact(self) -> float:
         """Number of exact cells, or their weight."""
-        return self.intervals.weight[0]
+        return self.intervals.by_row.weight[0]
 
     def begin(self, loss: Loss) -> TablePoint:
         """Return the start of a fit."""
@@ -288,7 +288,7 @@ class TableResiduals:
     @property
     def n_cells(self) -> float:
         """Number of observed cells, or their weight."""
-        return sum(self.intervals.weight)
+        return sum(self.intervals.by_row.weight)
 
     @property
     def largest(self) -> float:

@@ -76,11 +76,6 @@ class DetectionCurve:
         centre, low = (self.sign * self.centre)[cols], self.sign[cols] > 0
         return np.where(low, -np.inf, centre), np.where(low, centre, np.inf)
 
-    def log_seen(self, x: NDArray, cols: NDArray) -> NDArray[np.float64]:
-        """Return the log-probability that cells of these values are seen."""
-        z = (self.sign[cols] * x - self.centre[cols]) / self.width[cols]
-        return np.log1p(-self.lost) + np.where(self.sign[cols] == 0, 0.0, log_ndtr(z))
-
     def log_missing(self, cells: Predicted) -> NDArray[np.float64]:
         """Return the log-probability that cells go missing."""
         low = np.where(self.sign[cells.cols] == 0, 0.0, ndtr(self.reach(cells)[0]))
