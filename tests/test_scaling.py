@@ -14,10 +14,24 @@ X = np.exp(RNG.normal([0.0, 3.0, -5.0], [1.0, 0.2, 2.0], (200, 3)))
 
 @pytest.mark.parametrize("scale", ["columns", "table", "none"])
 @pytest.mark.parametrize("log", [False, True, [1]])
-def test_back_undoes_forward(scale, log):
-    scaling = Scaling.of(Intervals.from_table(X), scale, log)
+@pytest.mark.parametrize("values", ["", "sqrt", "log1p"])
+def test_back_undoes_forward(scale, log, values):
+    scaling = Scaling.of(Intervals.from_table(X), scale, log, values=values)
     cols = np.tile(np.arange(3), 200)
     assert_allclose(scaling.back(scaling.forward(X.ravel(), cols), cols), X.ravel())
+
+
+def test_roots_take_zeros_and_keep_what_is_open_and_logarithms_go_first():
+    cells = Intervals.from_bounds([[0.0, 4.0], [-np.inf, 9.0]], [[0.0, 4.0], [1.0, np.inf]])
+    lower, upper = Scaling.of(cells, "none", [1], values="sqrt").apply(cells).to_bounds()
+    assert_allclose(lower, [[0, np.log(4)], [-np.inf, np.log(9)]])
+    assert_allclose(upper, [[0, np.log(4)], [1, np.inf]])
+
+
+def test_roots_of_what_is_below_zero_are_refused():
+    cells = Intervals.from_table(np.array([[1.0, -2.0], [3.0, 4.0]]))
+    with pytest.raises(ValueError, match="1 cell has a value below zero, first row 0, column 1"):
+        Scaling.of(cells, "columns", values="log1p")
 
 
 def test_columns_without_limits_get_mean_zero_and_spread_one():

@@ -408,11 +408,10 @@ class Intervals:
             lower = np.where(upper == 0, -np.inf, lower)
         half = 0.5 * (counts & (lower < upper))
         low, high = (
-            VALUE_SCALES[scale].forward(np.maximum(end, 0.0).astype(np.float64))
+            VALUE_SCALES[scale].forward(end.astype(np.float64)).astype(self.dtype)
             for end in (lower - half, upper + half)
         )
-        low = np.where(np.isneginf(lower), -np.inf, low)
-        return self.with_bounds(low.astype(self.dtype), high.astype(self.dtype))
+        return self.with_bounds(low, high)
 
     def with_bounds(self, lower: NDArray, upper: NDArray) -> Intervals:
         """Return the same cells with other bounds, given in the order of `triplets`."""

@@ -138,6 +138,9 @@ class Restoring:
         "--log",
         shown="NAME[,NAME]",
     )
+    scale: Literal["auto", "sqrt", "log1p"] = _method(
+        "Work on square roots, or log(1 + x), of counts and amounts that may be zero.", "auto"
+    )
     between: list[str] | None = _method(
         "What the truth cannot pass, as 0, or 0,100; COLUMN=0,100 for a column; may be repeated.",
         shown="LOW,HIGH",

@@ -1,4 +1,4 @@
-"""Columns on different scales brought to one, with their limits; logarithms of concentrations."""
+"""Columns on different scales brought to one, with their limits; logarithms, roots of counts."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 
 from declip.halflog import HalfLog
 from declip.intervals import Intervals, face_value
+from declip.scales import LOGARITHM, UNCHANGED, VALUE_SCALES
 from declip.solvers.gibbs.units import Units
-from declip.validation import check_logarithms
+from declip.validation import check_logarithms, check_not_negative
 
 __all__ = ["SCALES", "Scaling", "log_columns", "mostly_missing", "scaled_by_rows"]
 
@@ -24,7 +25,7 @@ _MORE_VARIED = 0.1  # variance of the logs of spreads that rows must have more o
 
 @dataclass(frozen=True, eq=False)
 class Scaling:
-    """A map of the cells of each column: their logarithm where asked for, then standard units.
+    """A map of the cells of each column: a scale of values where asked for, then standard units.
 
     The units are the mean and the standard deviation of a normal distribution that is fitted to
     exact and clipped cells alike, so that a column does not look narrow because its top is cut off.
@@ -37,11 +38,14 @@ class Scaling:
         Where the columns lie then, and how far they spread.
     half_log : HalfLog or None
         The scale of skewed columns, on which they are before they come to units.
+    values : {"", "sqrt", "log1p"}
+        The scale on which the values of columns without a logarithm are taken; "" as they are.
     """
 
     log: NDArray[np.bool_]
     units: Units
     half_log: HalfLog | None = None
+    values: str = ""
 
     @classmethod
     def of(
@@ -50,6 +54,7 @@ class Scaling:
         scale: str = "columns",
         log: Any = False,
         half_log: HalfLog | None = None,
+        values: str = "",
     ) -> Scaling:
         """Fit the units of a table.
 
@@ -63,10 +68,12 @@ class Scaling:
             Which columns are taken to logarithms.
         half_log : HalfLog or None
             The scale of skewed columns.
+        values : {"", "sqrt", "log1p"}
+            The scale on which values of columns without a logarithm are taken.
         """
         n_cols = intervals.shape[1]
         chosen = log_columns(log, intervals)
-        plain = cls(chosen, Units(np.zeros(n_cols), np.ones(n_cols)), half_log)
+        plain = cls(chosen, Units(np.zeros(n_cols), np.ones(n_cols)), half_log, values)
         if scale == "none":
             return plain
         return replace(plain, units=Units.of(plain.apply(intervals), shared=scale == "table"))
@@ -90,26 +97,34 @@ class Scaling:
         more = new.shape[1] - known
         log = np.concatenate([self.log, np.zeros(more, bool)])
         half_log = None if self.half_log is None else self.half_log.extended(new.shape[1])
-        return Scaling(log, self.units.extended(new, known), half_log)
+        return Scaling(log, self.units.extended(new, known), half_log, self.values)
 
     def apply(self, intervals: Intervals) -> Intervals:
         """Return the table in these units, limits included."""
-        if self.log.any():
+        if self.log.any() or self.values:
             rows, cols, lower, upper = intervals.triplets()
             taken = self.log[cols]
             check_logarithms(
                 intervals, rows, cols, *(np.where(taken, x, 1.0) for x in (lower, upper))
             )
-            bounds = [np.where(taken, _logarithm(end), end) for end in (lower, upper)]
-            intervals = intervals.with_bounds(*bounds)
+            if self.values:
+                check_not_negative(intervals, rows, cols, np.where(taken, 0.0, upper))
+            intervals = intervals.with_bounds(
+                *(self._on_scale(end, cols) for end in (lower, upper))
+            )
         if self.half_log is not None:
             cells = intervals.by_row.mapped(self.half_log.forward)
             intervals = replace(intervals, by_row=cells)
         return self.units.standardise(intervals)
 
+    def _on_scale(self, values: NDArray, cols: NDArray | slice) -> NDArray:
+        """Return values of some columns on the scale that these are worked on."""
+        others = VALUE_SCALES.get(self.values, UNCHANGED)
+        return np.where(self.log[cols], LOGARITHM.forward(values), others.forward(values))
+
     def forward(self, values: NDArray, cols: NDArray | slice = slice(None)) -> NDArray[np.float64]:
         """Return values of some columns in these units; or a table, whole or to be broadcast."""
-        plain = np.where(self.log[cols], _logarithm(values), values)
+        plain = self._on_scale(values, cols)
         if self.half_log is not None:
             plain = self.half_log.forward(plain, cols)
         return (plain - self.units.shift[cols]) / self.units.scale[cols]
@@ -119,8 +134,9 @@ class Scaling:
         plain = self.units.restore(values, cols)
         if self.half_log is not None:
             plain = self.half_log.back(plain, cols)
+        others, log = VALUE_SCALES.get(self.values, UNCHANGED), self.log[cols]
         with np.errstate(over="ignore"):
-            return np.where(self.log[cols], np.exp(np.where(self.log[cols], plain, 0.0)), plain)
+            return np.where(log, LOGARITHM.back(np.where(log, plain, 0.0)), others.back(plain))
 
     def is_skewed(self, cols: NDArray) -> NDArray[np.bool_]:
         """Tell which cells are in skewed columns that have a scale of their own."""
@@ -155,12 +171,6 @@ def _variety_of_spreads(intervals: Intervals) -> float:
     # the log of the standard deviation of m normal values has a variance of about 1 / (2 (m - 1))
     chance = np.mean(0.5 / (count[some] - 1))
     return float(np.var(0.5 * np.log(square[some])) - chance)
-
-
-def _logarithm(values: NDArray) -> NDArray[np.float64]:
-    """Return logarithms, of what is not positive minus infinity."""
-    with np.errstate(divide="ignore"):
-        return np.log(np.maximum(np.asarray(values, np.float64), 0.0))
 
 
 def log_columns(log: Any, intervals: Intervals) -> NDArray[np.bool_]:

@@ -249,11 +249,13 @@ def test_choices_of_the_command_are_those_of_the_library():
     from declip.io.presets import PRESETS
     from declip.restoration.candidates import METHODS
     from declip.restoration.settings import EFFORTS, ROUNDINGS
+    from declip.scales import VALUE_SCALES
 
     hints = get_type_hints(Restoring)
     assert get_args(hints["method"]) == ("auto", *METHODS)
     assert get_args(hints["effort"]) == tuple(EFFORTS)
     assert get_args(hints["rounding"]) == ROUNDINGS
+    assert get_args(hints["scale"]) == ("auto", *VALUE_SCALES)
     assert get_args(get_args(get_type_hints(Reading)["format"])[0]) == tuple(PRESETS)
 
 
@@ -262,6 +264,7 @@ def test_choices_of_the_command_are_those_of_the_library():
     [
         (["--log", "x,y"], {"log": ["x", "y"]}),
         (["--log"], {"log": True}),
+        (["--scale", "sqrt"], {"scale": "sqrt"}),
         (["--between", "0,9"], {"between": (0.0, 9.0)}),
         (["--between", "-1"], {"between": (-1.0, None)}),
         (["--between", "x=0,9", "--between", "y=,7"], {"between": ({"x": 0}, {"x": 9, "y": 7})}),

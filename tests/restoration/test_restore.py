@@ -12,6 +12,7 @@ from tests.helpers import low_rank
 
 import declip
 from declip import Intervals, restore
+from declip.scales import VALUE_SCALES
 
 FAST = {"method": "tobit", "n_components": 2, "alpha": 1.0}
 
@@ -341,3 +342,19 @@ def test_what_floats_cannot_hold_stays_at_its_limit():
     )
     for numbers in (found.table, found.lower, found.upper):
         assert np.isfinite(numbers).all()
+
+
+@pytest.mark.parametrize("scale", ["sqrt", "log1p"])
+def test_a_scale_by_name_is_the_table_on_that_scale_and_back(scale):
+    truth = declip.from_scale(4 + table(), scale)
+    ceiling = np.quantile(truth, 0.75, axis=0)
+    sold = np.minimum(truth, ceiling)
+    found = restore(sold, ceiling, scale=scale, **FAST)
+    on_scale = VALUE_SCALES[scale].forward
+    other = restore(on_scale(sold), on_scale(ceiling), scale="columns", **FAST)
+    assert found.counts["restored"] > 0
+    assert_allclose(found.table, declip.from_scale(other.table, scale), rtol=1e-6)
+    assert_allclose(found.upper, declip.from_scale(other.upper, scale), rtol=1e-6)
+    assert found.settings["scale"] == scale
+    again = restore(sold, ceiling, **found.settings)
+    assert_array_equal(again.table, found.table)

@@ -44,8 +44,8 @@ class Restorer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         Number of factors; None chooses.
     alpha : float or None, default=None
         Strength of the penalty in standard units; None chooses.
-    scale : {"auto", "columns", "rows", "table", "none"}, default="auto"
-        What is brought to standard units.
+    scale : {"auto", "columns", "rows", "table", "none", "sqrt", "log1p"}, default="auto"
+        What is brought to standard units, or the scale of counts.
     log : bool, or labels or numbers of columns, default=False
         Columns to be restored in logarithms.
     between : pair of None, number, array-like or mapping, default=None

@@ -30,6 +30,7 @@ class Settings:
     n_components: int | None = None
     alpha: float | None = None
     scale: str = "columns"
+    values: str = ""
     log: Any = False
     between: Any = None
     missing: Any = "random"
@@ -111,6 +112,8 @@ class Settings:
         given = {name: getattr(self, name) for name in self.__dataclass_fields__}
         for name in ("bounds", "side", "weights"):
             del given[name]
+        if given.pop("values"):  # the units are then chosen again
+            given["scale"] = self.values
         default = {name: getattr(type(self), name) for name in given}
         return {name: value for name, value in given.items() if not _same(value, default[name])}
 

@@ -49,7 +49,8 @@ class Scaled:
         """Widen the limits of rounded values, and scale the columns."""
         steps = steps_of(intervals, settings)
         widened = steps.widen(intervals)
-        scaling = Scaling.of(widened, settings.units, settings.log, half_log)
+        given = settings.units, settings.log, half_log, settings.values
+        scaling = Scaling.of(widened, *given)
         cells = scaling.apply(widened)
         return cls(cells, scaling, steps, outermost(cells, settings.shared))
 

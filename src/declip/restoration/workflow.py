@@ -41,6 +41,7 @@ from declip.restoration.sampling import in_whole_table, rows_to_learn_from
 from declip.restoration.settings import Settings
 from declip.restoration.skewness import skewed_columns
 from declip.restoration.tasks import Scaled
+from declip.scales import VALUE_SCALES
 from declip.scaling import SCALES, scaled_by_rows
 from declip.validation import check_choice, check_known, check_rank, check_some_exact, name_some
 
@@ -103,10 +104,13 @@ def restore(
         Number of factors; None chooses.
     alpha : float or None, default=None
         Strength of the penalty in standard units; None chooses.
-    scale : {"auto", "columns", "rows", "table", "none"}, default="auto"
+    scale : {"auto", "columns", "rows", "table", "none", "sqrt", "log1p"}, default="auto"
         Whether each column, each row, or the table as a whole is brought to standard units. "auto"
         is "table" for sparse tables (ratings), "rows" where rows differ in scale more than columns
-        do (products by days), else "columns".
+        do (products by days), else "columns". For counts and amounts, which may be zero, "sqrt"
+        works on square roots, on which counts have the same noise at any size, and "log1p" on
+        log(1 + x), on which effects multiply; units are then as for "auto", and values lead back
+        from the mean on that scale.
     log : bool, or labels or numbers of columns, default=False
         Columns to be restored in logarithms, such as concentrations; their limits go along. The
         values are then geometric means.
@@ -174,7 +178,8 @@ def restore(
     True
     """
     check_choice("method", method, ("auto", *METHODS))
-    check_choice("scale", scale, ("auto", "rows", *SCALES))
+    check_choice("scale", scale, ("auto", "rows", *SCALES, *VALUE_SCALES))
+    values, scale = (scale, "auto") if scale in VALUE_SCALES else ("", scale)
     X = opened(X, layer, copy)
     intervals = _read(X, ceiling, floor, tol, rounding)
     check_some_exact(*intervals.triplets()[2:])
@@ -190,6 +195,7 @@ def restore(
         scale=_scale_of(intervals, output_kind, log, between, None if known.names else missing)
         if scale == "auto"
         else scale,
+        values=values,
         log=log,
         between=between,
         missing=missing,
