@@ -154,14 +154,17 @@ def scaled_by_rows(intervals: Intervals) -> bool:
 
     Analytes have units of their own, samples do not; products differ in size, days do not.
     """
-    by_row, by_col = (_variety_of_spreads(cells) for cells in (intervals, intervals.T))
+    rows, cols, lower, upper = intervals.triplets()
+    value = face_value(lower, upper).astype(np.float64)
+    by_row, by_col = (
+        _variety_of_spreads(line, value, n)
+        for line, n in zip((rows, cols), intervals.shape, strict=True)
+    )
     return bool(by_row > max(by_col, 0.0) + _MORE_VARIED)
 
 
-def _variety_of_spreads(intervals: Intervals) -> float:
-    """Return the variance of the logs of the rows' spreads, less what chance alone makes of it."""
-    rows, _, lower, upper = intervals.triplets()
-    value, n = face_value(lower, upper).astype(np.float64), intervals.shape[0]
+def _variety_of_spreads(rows: NDArray, value: NDArray, n: int) -> float:
+    """Return the variance of the logs of n rows' spreads, less what chance alone makes of it."""
     count = np.bincount(rows, minlength=n)
     mean = np.bincount(rows, value, n) / np.maximum(count, 1)
     square = np.bincount(rows, (value - mean[rows]) ** 2, n) / np.maximum(count - 1, 1)

@@ -1,11 +1,12 @@
 """The censored normal distribution of rows: against what is known of complete and simple tables."""
 
 import numpy as np
-from numpy.testing import assert_allclose
+from numpy.testing import assert_allclose, assert_array_equal
 from scipy.stats import norm
 
 from declip import Intervals
 from declip.solvers.gibbs.covariance import sample_columns, sample_normal
+from declip.solvers.gibbs.normal_rows import rows_under
 
 RNG = np.random.default_rng(0)
 S = np.array([[1.0, 0.8, 0.3], [0.8, 1.0, 0.1], [0.3, 0.1, 1.0]])
@@ -87,3 +88,14 @@ def test_columns_alone_have_the_posterior_of_a_censored_normal():
         # 2,000 draws of chains that forget in a few of the sweeps between them
         assert_allclose(drawn.mean(), mean, atol=4 * sd / np.sqrt(1000))
         assert_allclose(drawn.std(), sd, rtol=0.1)
+
+
+def test_threads_draw_the_same_rows():
+    cells = Intervals.from_table(np.minimum(np.tile(ROWS, (40, 1)), 0.5), ceiling=0.5)
+    few = cells.take_rows(np.arange(60))
+    asked = {"n_samples": 4, "burn_in": 2, "n_kept": 2, "seed": 0}
+    draws = sample_normal(few, **asked)
+    assert_array_equal(sample_normal(few, **asked, threads=2).rows, draws.rows)
+    one, two = (rows_under(draws, cells, 0, independent=True, threads=t) for t in (1, 2))
+    assert_array_equal(one.rows, two.rows)
+    assert_array_equal(np.isfinite(one.rows), True)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Self
 
 import numpy as np
+from joblib import effective_n_jobs
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
@@ -112,6 +113,8 @@ class CensoredNormal(BaseEstimator):
         Draws kept at most.
     random_state : int
         Seed.
+    n_jobs : int or None
+        Threads; None is 1, -1 all.
     """
 
     def __init__(
@@ -121,12 +124,14 @@ class CensoredNormal(BaseEstimator):
         n_classes: int = 1,
         max_kept: int = _DRAWS[1],
         random_state: int = 0,
+        n_jobs: int | None = None,
     ) -> None:
         self.n_samples = n_samples
         self.burn_in = burn_in
         self.n_classes = n_classes
         self.max_kept = max_kept
         self.random_state = random_state
+        self.n_jobs = n_jobs
 
     def fit(self, X: Intervals, y: Any = None) -> Self:
         """Sample the distribution, and the rows with it."""
@@ -139,6 +144,7 @@ class CensoredNormal(BaseEstimator):
             ),
             seed=self.random_state,
             n_classes=self.n_classes,
+            threads=effective_n_jobs(self.n_jobs),
         )
         return self
 
@@ -163,7 +169,13 @@ class CensoredNormal(BaseEstimator):
     def fold_in(self, X: Intervals, independent: bool = False) -> Self:
         """Return what is said of other rows under the same distribution."""
         twin = copy(self)
-        twin.draws_ = rows_under(self.draws_, X, self.random_state, independent=independent)
+        twin.draws_ = rows_under(
+            self.draws_,
+            X,
+            self.random_state,
+            independent=independent,
+            threads=effective_n_jobs(self.n_jobs),
+        )
         return twin
 
 
@@ -235,7 +247,9 @@ def untuned(method: str, intervals: Intervals, settings: Settings) -> Any:
         drawn: dict[str, Any] = {"n_samples": sweeps - burn_in, "burn_in": burn_in}
         drawn["random_state"] = seed
         if method in ("normal", "classes"):
-            return CensoredNormal(n_classes=_CLASSES if method == "classes" else 1, **drawn)
+            return CensoredNormal(
+                n_classes=_CLASSES if method == "classes" else 1, n_jobs=n_jobs, **drawn
+            )
         rank = "auto" if settings.n_components is None else settings.n_components
         noise = "row+column" if method == "bayes+rows" else "auto"
         return BayesCMC(rank, chains=1, noise=noise, max_kept=_DRAWS[1], n_jobs=n_jobs, **drawn)

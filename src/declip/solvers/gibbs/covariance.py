@@ -129,6 +129,7 @@ def sample_normal(
     n_kept: int,
     seed: int,
     n_classes: int = 1,
+    threads: int = 1,
 ) -> NormalDraws:
     """Sample rows z_i ~ N(mu_k, S_k) of unknown classes k, each cell known to lie in its interval.
 
@@ -142,6 +143,8 @@ def sample_normal(
         Seed.
     n_classes : int, default=1
         Most classes that there may be: those that no row needs stay empty.
+    threads : int, default=1
+        Threads; the result does not depend on it.
     """
     rng = np.random.default_rng(seed)
     lower, upper = all_bounds(intervals)
@@ -159,7 +162,7 @@ def sample_normal(
         shared = classes.shared(rng)
         mu, P = classes.mu, classes.precision
         label = classes.labels(Z, rng) if n_classes > 1 else label
-        draw_normal_rows(Z, unknown, label, (mu, P), (seed, sweep))
+        draw_normal_rows(Z, unknown, label, (mu, P), (seed, sweep), threads=threads)
         if sweep in kept:
             draws.append((Z.astype(np.float32), mu, P, label))
     return NormalDraws(*(np.array(part) for part in zip(*draws, strict=True)))

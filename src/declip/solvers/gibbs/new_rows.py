@@ -21,7 +21,8 @@ from declip.solvers.gibbs.side import Regression
 
 __all__ = ["rows_under"]
 
-_FIRST_SWEEPS, _MORE_SWEEPS = 10, 3  # of new rows, at the first sample and at each one after it
+_FIRST_SWEEPS, _MORE_SWEEPS = 10, 3  # of new rows, at the first sample and at each one after it,
+_OF_MANY_ROWS = 5, 2  # and where each row has random numbers of its own
 
 
 def rows_under(
@@ -39,12 +40,13 @@ def rows_under(
     table, (n, n_cols) = given, given.cells.shape
     drawn, precision = first_draws(table.cells.by_row, model), np.ones(n)
     rng, sweep = np.random.default_rng(seed), 0
+    first, more = (_FIRST_SWEEPS, _MORE_SWEEPS) if same_stream else _OF_MANY_ROWS
     for sample in samples:
         factors = replace(sample.factors.astype(np.float64), groups=None)
         prior, groups = _about_features(sample, table), _groups_of(sample, table)
         scales = NoiseScales(model.noise, precision, sample.cols.astype(np.float64))
         A, table = np.zeros((n, model.rank + 1)), given.cut_at(sample.cuts)
-        for _ in range(_MORE_SWEEPS if sweep else _FIRST_SWEEPS):
+        for _ in range(more if sweep else first):
             side, seen = _side_without(table, groups), replace(factors, A=A)
             if sample.curve is not None and table.missing is not None:
                 here = replace(sample, factors=seen, rows=precision.astype(np.float32))

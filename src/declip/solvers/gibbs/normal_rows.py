@@ -13,11 +13,17 @@ from declip.solvers.gibbs.covariance import NormalDraws, all_bounds
 
 __all__ = ["rows_under"]
 
-_FIRST_SWEEPS, _MORE_SWEEPS = 10, 5  # at the first draw, and from one to the next
+_FIRST_SWEEPS, _MORE_SWEEPS = 10, 5  # at the first draw, and from one to the next,
+_OF_MANY_ROWS = 5, 3  # and where each row has random numbers of its own
 
 
 def rows_under(
-    draws: NormalDraws, intervals: Intervals, seed: int, *, independent: bool = False
+    draws: NormalDraws,
+    intervals: Intervals,
+    seed: int,
+    *,
+    independent: bool = False,
+    threads: int = 1,
 ) -> NormalDraws:
     """Draw the rows of another table, and their classes, under the same distributions.
 
@@ -32,24 +38,34 @@ def rows_under(
     independent : bool, default=False
         Whether each row has random numbers of its own. If all see the same ones, what is drawn for
         a row does not depend on the others.
+    threads : int, default=1
+        Threads; the result does not depend on it.
     """
     rng, bounds = np.random.default_rng(seed), all_bounds(intervals)
     n_classes, Z = draws.mean.shape[1], np.clip(0.0, *bounds)
     unknown, each = UnknownCells.of(*bounds), len(Z) if independent else 1
     del bounds
-    rows, labels, sweep = [], [], 0
-    for mu, P, seen in zip(draws.mean, draws.precision, draws.label, strict=True):
+    rows = np.empty((len(draws), *Z.shape), np.float32)
+    labels = np.zeros((len(draws), len(Z)), np.intp)
+    first, more = _OF_MANY_ROWS if independent else (_FIRST_SWEEPS, _MORE_SWEEPS)
+    sweep = 0
+    for d, (mu, P, seen) in enumerate(zip(draws.mean, draws.precision, draws.label, strict=True)):
         share = (np.bincount(seen, minlength=n_classes) + 1 / n_classes) / (len(seen) + 1)
-        for _ in range(_MORE_SWEEPS if sweep else _FIRST_SWEEPS):
-            label = np.zeros(len(Z), np.intp)
+        for _ in range(more if sweep else first):
             if n_classes > 1:
-                label = _classes_of(Z, mu, P, share, rng.gumbel(size=(n_classes, each)))
-            key = seed, sweep
-            draw_normal_rows(Z, unknown, label, (mu, P), key, same_stream=not independent)
+                labels[d] = _classes_of(Z, mu, P, share, rng.gumbel(size=(n_classes, each)))
+            draw_normal_rows(
+                Z,
+                unknown,
+                labels[d],
+                (mu, P),
+                (seed, sweep),
+                same_stream=not independent,
+                threads=threads,
+            )
             sweep += 1
-        rows.append(Z.astype(np.float32))
-        labels.append(label)
-    return replace(draws, rows=np.array(rows), label=np.array(labels))
+        rows[d] = Z
+    return replace(draws, rows=rows, label=labels)
 
 
 def _classes_of(
