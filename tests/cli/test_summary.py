@@ -63,6 +63,7 @@ def test_the_list_is_written(capsys, wells, tmp_path, suffix):
         found = pl.read_csv(out)
         assert found["statistic"].to_list() == ["mean", "p90"] * 3
         assert found["kaplan_meier"].null_count() == 0
+        assert (found["estimate"] == found["estimate"].round_sig_figs(6)).all()
     assert run(capsys, "summary", wells, *asked, *FAST)[0] == 1  # a file is in the way
 
 
@@ -73,6 +74,7 @@ def test_the_list_is_written(capsys, wells, tmp_path, suffix):
         (["--criterion", "5 ug/L"], 2, "--criterion must be a number in the units of the column"),
         (["--criterion", "1e9"], 1, "give it in the units of the column"),
         (["--criterion", "tin=3"], 1, "criterion names column 'tin'"),
+        (["--criterion", "lead=1,tin=3"], 1, "criterion names column 'tin'"),
         (["--statistics", "mode"], 1, "There is no statistic 'mode'"),
     ],
 )

@@ -88,6 +88,8 @@ def test_a_column_of_the_table_can_name_the_groups(truth):
 def test_an_array_gives_a_frame_and_a_picture(truth):
     r = declip.restore(np.minimum(truth, 2.0), 2.0, method="column")
     found = r.summary(["mean", "p90"], n=5)
+    asked = r.summary(["mean"], n=5, criterion=2.5)
+    assert asked.plot("share_above").get_xlabel() == "share above 2.5, intervals of 95%"
     assert list(found.table["column"][:2]) == ["0", "0"]
     assert len(found.plot("p90").get_yticklabels()) == 3
     assert "Intervals of 95% from 5 imputations" in str(found)

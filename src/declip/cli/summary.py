@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Summarising", "run"]
 
+_DIGITS = 6  # that count, in a file
+
 
 @dataclass(frozen=True, kw_only=True)
 class Summarising:
@@ -22,7 +24,8 @@ class Summarising:
 
     by: str | None = option("Header of the column that names groups of rows.")
     criterion: list[str] | None = option(
-        "Adds the share above it: a number for all columns, or COLUMN=NUMBER; may be repeated."
+        "Adds the share above it: a number for all columns, or COLUMN=NUMBER, with commas between; "
+        "may be repeated."
     )
     statistics: str = option(
         "Of mean, geometric_mean, sd, median and percentiles as p90, with commas between.",
@@ -42,7 +45,7 @@ class Summarising:
         """Return one number, or a mapping from column to number."""
         if not self.criterion:
             return None
-        pairs = [text.rpartition("=") for text in self.criterion]
+        pairs = [part.rpartition("=") for text in self.criterion for part in _parts(text)]
         named = {column: _number(number) for column, sign, number in pairs if sign}
         plain = [_number(number) for _, sign, number in pairs if not sign]
         if len(plain) > 1 or (plain and named):
@@ -86,8 +89,14 @@ def _frame(found: Summary) -> Any:
     import polars as pl
 
     return pl.DataFrame(found.as_columns(), strict=False).with_columns(
-        pl.col(pl.Float64).fill_nan(None)
+        pl.col(pl.Float64).fill_nan(None).round_sig_figs(_DIGITS)
     )
+
+
+def _parts(text: str) -> list[str]:
+    """Return criteria between which commas stand; one of a column may itself be in its name."""
+    parts = text.split(",")
+    return parts if all("=" in part for part in parts) else [text]
 
 
 def _number(text: str) -> float:

@@ -58,11 +58,19 @@ def draw_summary(summary: Summary, statistic: str | None = None, ax: Any = None)
     finite = finite[np.isfinite(finite)]
     if finite.size and finite.min() > 0 and finite.max() / finite.min() > _WIDE:
         ax.set_xscale("log")
-    ax.set_xlabel(f"{chosen.replace('_', ' ')}, intervals of {summary.confidence:.0%}")
+    what = chosen.replace("_", " ") + _criterion(columns, at)
+    ax.set_xlabel(f"{what}, intervals of {summary.confidence:.0%}")
     ax.grid(axis="x", color="0.92", zorder=0)
     ax.spines[["top", "right"]].set_visible(False)
     ax.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=5, frameon=False, fontsize=8.5)
     return ax
+
+
+def _criterion(columns: dict[str, list[Any]], at: list[int]) -> str:
+    """Return the criterion of lines, if they have one in common."""
+    found = {columns["criterion"][i] for i in at} if "criterion" in columns else set()
+    one = found.pop() if len(found) == 1 else None
+    return "" if one is None or np.isnan(one) else f" {one:g}"
 
 
 def _label(columns: dict[str, list[Any]], i: int) -> str:
