@@ -225,7 +225,7 @@ def begin(name, folder):
     )
 
 
-@pytest.mark.parametrize("name", ["FroCMC", "BayesCMC"])
+@pytest.mark.parametrize("name", ["FroCMC", pytest.param("BayesCMC", marks=pytest.mark.slow)])
 def test_a_process_that_was_killed_is_taken_up_by_another(name, tmp_path):
     import declip
 

@@ -16,6 +16,7 @@ from declip import Intervals, read_table, write_table
 from declip.datasets import load_assay
 from declip.io import TableFileError
 from declip.report import View, notebook_html, render, write_cells, write_report
+from declip.report.figures import block_shares
 from declip.report.names import apart
 from declip.report.scale import AxisScale, axis_scales
 from declip.report.view import Column
@@ -23,10 +24,12 @@ from declip.report.view import Column
 HOSTILE = '<script>alert("x")</script>'
 
 
-def panel(names=None):
+def panel(names=None, columns=12):
     assay = load_assay()
-    frame = pd.DataFrame(assay.table, assay.sample_ids, names or list(assay.analyte_names))
-    return Intervals.from_table(frame, assay.ceiling, assay.floor)
+    names = (names or list(assay.analyte_names))[:columns]
+    frame = pd.DataFrame(assay.table[:, :columns], assay.sample_ids, names)
+    limits = (side[:columns] for side in (assay.ceiling, assay.floor))
+    return Intervals.from_table(frame, *limits)
 
 
 def restored(cells):
@@ -36,6 +39,11 @@ def restored(cells):
 @pytest.fixture(scope="module")
 def result():
     return restored(panel())
+
+
+@pytest.fixture(scope="module")
+def small():
+    return restored(panel(columns=3))
 
 
 @pytest.fixture(scope="module")
@@ -97,7 +105,7 @@ def test_counts_are_those_of_the_flags(result, page):
 def test_html_in_names_is_escaped_everywhere():
     names = [HOSTILE, "$\\alpha$ & <b>", *(f"a{j}" for j in range(10))]
     hostile = replace(
-        restored(panel(names)),
+        restored(panel(names, columns=3)),
         warnings=[HOSTILE],
         candidates=[{"method": HOSTILE, "parameters": {}, HOSTILE: 1.0}],
     )
@@ -108,11 +116,11 @@ def test_html_in_names_is_escaped_everywhere():
     assert "script" not in Elements(notebook_html(hostile)).tags
 
 
-def test_the_report_is_not_written_over_a_file(result, tmp_path):
-    path = write_report(result, tmp_path / "r.html")
+def test_the_report_is_not_written_over_a_file(small, tmp_path):
+    path = write_report(small, tmp_path / "r.html")
     with pytest.raises(TableFileError, match="the file exists"):
-        write_report(result, path)
-    assert write_report(result, path, overwrite=True) == path
+        write_report(small, path)
+    assert write_report(small, path, overwrite=True) == path
 
 
 @pytest.mark.parametrize("kind", ["csv", "tsv", "parquet", "xlsx"])
@@ -136,15 +144,24 @@ def test_the_list_of_cells_has_one_line_for_each(result, tmp_path, kind):
 
 def test_tables_of_every_shape_have_a_report():
     rng = np.random.default_rng(0)
-    for shape in ((1, 1), (1, 5), (30, 1), (500, 300)):
+    for shape in ((1, 1), (1, 5), (30, 1), (300, 40)):
         truth = np.exp(rng.normal(size=(shape[0], 1)) + rng.normal(size=shape[1]))
         cells = Intervals.from_table(np.minimum(truth, 2.0 if truth.size > 1 else 1e9), ceiling=2.0)
-        result = declip.restore(cells, method="column")
+        result = declip.restore(cells, method="column", effort="quick")
         assert render(result).count("<svg") >= 3
 
 
+def test_the_map_of_a_large_table_is_drawn_in_blocks():
+    table = np.tile(np.arange(300.0), (500, 1))
+    shares = block_shares(Intervals.from_table(np.minimum(table, 200), ceiling=200))
+    assert shares["ceiling"].shape == (240, 160)
+    assert shares["ceiling"].mean() == pytest.approx(1 / 3, abs=0.01)
+    assert (shares["ceiling"][:, :100] == 0).all()
+
+
 def test_a_real_restoration_reports_and_shows_itself(tmp_path):
-    result = declip.restore(panel(), log=True, method="tobit", n_components=2, progress=False)
+    cells = panel(columns=4)
+    result = declip.restore(cells, log=True, method="tobit", n_components=2, effort="quick")
     text = result.report(tmp_path / "r.html").read_text()
     assert 'id="figure-reclip"' in text
     assert "log=True" in text
@@ -156,7 +173,7 @@ def test_a_sparse_restoration_has_a_report():
     truth = rng.normal(size=(60, 2)) @ rng.normal(size=(2, 30))
     seen = np.minimum(truth, 1.0) * (rng.random(truth.shape) < 0.5)
     result = declip.restore(
-        sparse.csr_array(seen), ceiling=1.0, method="tobit", n_components=2, progress=False
+        sparse.csr_array(seen), ceiling=1.0, method="tobit", n_components=2, effort="quick"
     )
     view = View(result)
     assert sum(result.counts.values()) == np.count_nonzero(seen)
@@ -202,7 +219,7 @@ def test_the_report_repeats_what_was_asked_for(tmp_path):
 
 def test_the_lines_of_a_report_make_the_same_restoration(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    path = write_table(panel(), tmp_path / "assay.csv")
+    path = write_table(panel(columns=3), tmp_path / "assay.csv")
     said = {"missing": ["-999"], "ceiling": {"analyte_01": 1e6}}
     table = read_table(path, **said)
     r = declip.restore(table.intervals, log=True, method="column")

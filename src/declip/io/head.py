@@ -178,7 +178,8 @@ def _take_units(sheet: Sheet) -> Sheet:
     """Take the row below the names for units if no field of it is a number and all look like it."""
     first = _fields(sheet, 0)
     body = sheet.frame[1 : 1 + _SAMPLE]
-    if not body.height or body.width < 2:
+    some = any(UNIT.fullmatch(f.strip()) or _SCALE.fullmatch(f.strip()) for f in first)
+    if not body.height or body.width < 2 or not some:
         return sheet
     numeric = [j for j in range(body.width) if _is_numeric(body.to_series(j))]
     texts = {j: first[j].strip() for j in numeric if first[j].strip()}
