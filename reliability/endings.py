@@ -17,11 +17,12 @@ import psutil
 
 import declip
 from declip import BayesCMC
-from reliability.children import ROOT, asked
+from reliability.children import ROOT, Record, asked
 from reliability.interrupts import clocks
 
 _LONGEST = 8.0  # seconds to the end of a page at work
 _TICK = 0.002
+_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 def ctrl_c(times):
@@ -101,17 +102,21 @@ def _seconds_of(work):
     return time.process_time() - began
 
 
-def page_ended(times):
-    """End a page in the middle of a restoration, by SIGINT and by SIGTERM."""
-    return {how.name: _pages_ended(how, times) for how in (signal.SIGINT, signal.SIGTERM)}
-
-
-def _pages_ended(how, times):
+def page_ended(times, resume=False):
+    """End so many pages in the middle of a restoration, by SIGINT and by SIGTERM in turn."""
+    record = Record("reliability.endings", "page ended", resume)
     rng = np.random.default_rng(0)
-    found = [_page_ended(how, rng.uniform(0, _LONGEST)) for _ in range(times)]
+    for case, delay in enumerate(rng.uniform(0, _LONGEST, 2 * times)):
+        if case >= len(record.outcomes):
+            record.add(json.dumps(_page_ended(_SIGNALS[case % 2], delay)))
+    found = [json.loads(outcome) for outcome in record.outcomes[: 2 * times]]
+    return {how.name: _summed_up(found[k::2]) for k, how in enumerate(_SIGNALS)}
+
+
+def _summed_up(found):
     taken, codes, left, processes = zip(*found, strict=True)
     return {
-        "pages": times,
+        "pages": len(found),
         "longest [s]": max(taken),
         "exit codes": sorted(set(codes)),
         "folders left": sum(left),

@@ -18,9 +18,9 @@ def panel(first="analyte_01"):
     return Intervals.from_table(frame, assay.ceiling, assay.floor)
 
 
-@pytest.fixture(params=["light", "dark"])
+@pytest.fixture
 def tab(browser, request):
-    yield from new_tab(browser, request.param)
+    yield from new_tab(browser, getattr(request, "param", "light"))
 
 
 @pytest.fixture(scope="module")
@@ -48,6 +48,7 @@ def test_the_report_runs_nothing_that_stands_in_names(tab, report):
     assert HOSTILE in tab.locator("h1").inner_text()
 
 
+@pytest.mark.parametrize("tab", ["light", "dark"], indirect=True)
 def test_the_report_follows_light_and_dark(tab, report):
     tab.goto(report.as_uri())
     dark = tab.evaluate("matchMedia('(prefers-color-scheme: dark)').matches")
