@@ -118,7 +118,7 @@ def run(setting: tuple, seed: int) -> dict[str, list[int]]:
     true, ways = truths(setting), (by_declip, by_substitution)
     found = {name: way(cells, criterion, setting[0]) for name, way in zip(WAYS, ways, strict=True)}
     return {
-        name: [sum(low <= true[q] <= high for low, high in ends[q]) for q in QUESTIONS]
+        name: [sum(bool(low <= true[q] <= high) for low, high in ends[q]) for q in QUESTIONS]
         for name, ends in found.items()
     }
 
