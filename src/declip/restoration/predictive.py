@@ -189,11 +189,11 @@ class CensoredMixture:
         first = self.limit + _gamma_quantile(mean, square, survival)
         value = np.clip(first, low, low + _INSIDE * (high - low))
         for _ in range(steps):
-            log_survival, hazard = self._survival_and_hazard(value)
+            with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
+                log_survival, hazard = self._survival_and_hazard(value)
+                step = value + (log_survival - wanted) / hazard
             beyond = log_survival > wanted
             low, high = np.where(beyond, value, low), np.where(beyond, high, value)
-            with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
-                step = value + (log_survival - wanted) / hazard
             value = np.where((step >= low) & (step <= high), step, 0.5 * (low + high))
         return value
 
