@@ -35,11 +35,13 @@ print(file.iloc[[0, 1, 2, -1]].to_string(index=False))
 # %%
 # The stock is the ceiling of each cell. Sales are counts, with zeros: on the scale of their square
 # roots the noise of a count is the same at any size. ``counts=True`` says that selling all of a
-# stock of 5 means a demand above 4.5.
+# stock of 5 means a demand above 4.5, and ``noise="global"`` that counts share their noise here.
 
 sales = Intervals.from_long(file, "product", "day", "sold", ceiling="stock")
 print(sales)
-model = BayesCMC(order="columns", period=7, n_samples=200, burn_in=200, random_state=0)
+model = BayesCMC(
+    noise="global", order="columns", period=7, n_samples=200, burn_in=200, random_state=0
+)
 model.fit(sales.on_scale("sqrt", counts=True))
 
 # %%
