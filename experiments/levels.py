@@ -275,6 +275,19 @@ def cases(args: argparse.Namespace) -> Iterator[tuple[str, str, Any]]:
             yield "1-bit", f"noise {sigma:g}", partial(run_one_bit, sigma)
 
 
+def with_numbers(runs: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    """Return the runs, and those of `bayes.py` on the same splits: ratings taken for numbers."""
+    same = [r["settings"] for r in runs.values() if r["settings"]["method"] == "shared"]
+    splits = {(settings["case"], settings["seed"]) for settings in same}
+    found = dict(runs)
+    for name, run in Runs(RESULTS / "bayes.jsonl").read().items():
+        settings = run["settings"]
+        if (settings["case"], settings["seed"]) in splits and "AP" in run:
+            scored = {key: run[key] for key in ("AP", "ECE")}
+            found[f"numbers-{name}"] = {"settings": {**settings, "method": "as numbers"}, **scored}
+    return found
+
+
 def page(runs: dict[str, dict[str, Any]]) -> str:
     """Return one table for each case, a line for each method."""
     tables: dict[str, dict[str, list]] = {}
@@ -318,7 +331,7 @@ def main() -> None:
             elif "task" in case:
                 settings["chains"] = "as BayesCMC has them"
             runs.resume(f"{case}-{method}-seed{seed}", settings, lambda: run(seed))  # noqa: B023
-    publish("levels", page(runs.read()))
+    publish("levels", page(with_numbers(runs.read())))
 
 
 if __name__ == "__main__":

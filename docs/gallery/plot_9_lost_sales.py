@@ -93,8 +93,10 @@ axes[0].fill_between(
 axes[0].plot(day, demand[which], color="0.4", lw=1, label="demand (truth)")
 axes[0].plot(day[past], sold[which, past], color="#0072B2", drawstyle="steps-mid", label="sold")
 axes[0].axvline(55.5, color="0.6", lw=1, ls=":")
-axes[0].text(56, 45, "next week", color="0.4", va="top", rotation=90)
+beside = axes[0].get_xaxis_transform()
+axes[0].text(56.3, 0.97, "next week", color="0.4", va="top", rotation=90, transform=beside)
 axes[0].set(xlabel="day", ylabel="pieces", title=str(sales.row_labels[which]))
+axes[0].set_ylim(0, 1.4 * high[which].max())
 axes[0].legend(loc="upper left", fontsize="small")
 
 most = 1.05 * max(summary["to"].max(), summary["truth"].max())
