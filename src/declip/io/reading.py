@@ -114,7 +114,7 @@ def read_table(
     separator, decimal, thousands, encoding : str, optional
         Of a text file.
     sheet : str, optional
-        Of an Excel file; the first by default.
+        Of an Excel file; by default the first with numbers in two columns or more.
 
     Returns
     -------
