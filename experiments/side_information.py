@@ -1,27 +1,29 @@
-"""What features, groups and known errors are worth: plates, cold starts, known errors.
+"""What features, groups and known errors are worth: plates, cold starts beside cmfrec, ebTobit.
 
-Each study is simulated, repeated over seeds, and printed as it runs:
+    DECLIP_DATA=folder python experiments/side_information.py plates ratings errors --seeds 3
 
-    python experiments/side_information.py plates cold errors --seeds 5
+plates   12 plates with shifts of one standard deviation in each column and limits of their own
+ratings  users without a rating, by their features, beside cmfrec where it is installed
+errors   the published simulation of ebTobit: known errors, cells below a limit
 
-plates  12 plates with shifts of one standard deviation in each column and limits of their own
-cold    ratings with features of users and items: rows without any rating, and warm ones
-errors  the setting of ebTobit: a low-rank mean, known errors, cells below a limit of detection
+Runs are added to results/side_information.jsonl, and a run that is there is not made again.
 """
 
 from __future__ import annotations
 
 import argparse
-import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import numpy as np
+import side_errors
+import side_ratings
+from common import RESULTS, Runs, markdown_table, publish
 
-from declip import BayesCMC, FroCMC, Intervals
+from declip import BayesCMC, FroCMC
 
-
-def rmse(found: np.ndarray, truth: np.ndarray) -> float:
-    return float(np.sqrt(np.mean((found - truth) ** 2)))
+NAME = "side_information"
+Found = dict[str, dict[str, Any]]
 
 
 def plates(seed: int) -> dict[str, float]:
@@ -37,108 +39,129 @@ def plates(seed: int) -> dict[str, float]:
         [[np.quantile(truth[plate == p, j], share[p, j]) for j in range(m)] for p in range(12)]
     )[plate]
     seen, at = np.minimum(truth, limit), truth > limit
-    left = rmse(limit[at], truth[at])
+
+    def error(x: Any) -> float:
+        return float(np.sqrt(np.mean((x - truth)[at] ** 2)))
+
     found = {}
     for name, model in (
         ("BayesCMC", BayesCMC(ceiling=limit, n_samples=150, burn_in=100, random_state=seed)),
         ("FroCMC", FroCMC(ceiling=limit, clipped="tobit", random_state=seed)),
     ):
-        for word, known in (("", {}), (" with groups", {"groups": plate})):
-            found[name + word] = rmse(model.fit_transform(seen, **known)[at], truth[at]) / left
+        for word, known in (("", {}), (", groups", {"groups": plate})):
+            found[name + word] = error(model.fit_transform(seen, **known)) / error(limit)
     return found
 
 
-def ratings(seed: int) -> tuple[np.ndarray, ...]:
-    """Return ratings as ML-100K has them (943 x 1682, 100,000 cells), with features."""
-    rng = np.random.default_rng(seed)
-    n, m, k = 943, 1682, 8
-    of_users, of_items = rng.standard_normal((n, 10)), rng.standard_normal((m, 18))
-    P = of_users @ rng.standard_normal((10, k)) / np.sqrt(10) + 0.7 * rng.standard_normal((n, k))
-    Q = of_items @ rng.standard_normal((18, k)) / np.sqrt(18) + 0.7 * rng.standard_normal((m, k))
-    b, c = 0.3 * of_users[:, 0] + 0.3 * rng.standard_normal(n), 0.4 * rng.standard_normal(m)
-    truth = 3.5 + b[:, None] + c + 0.5 * P @ Q.T / np.sqrt(k)
-    popular = rng.zipf(1.4, m).clip(max=300) * 1.0
-    cells = rng.choice(n * m, 100_000, replace=False, p=np.tile(popular / popular.sum() / n, n))
-    rows, cols = np.divmod(cells, m)
-    value = np.clip(np.round(truth[rows, cols] + 0.8 * rng.standard_normal(len(rows))), 1, 5)
-    return rows, cols, value, of_users, of_items
+def runs_of(study: str, seed: int) -> Iterator[tuple[str, Callable[[], dict[str, Any]]]]:
+    """Yield the runs of a study by name."""
+    if study == "plates":
+        yield f"plates / {seed}", lambda: plates(seed)
+    names = {"ratings": side_ratings.TABLES, "errors": dict(side_errors.tables(0))}.get(study, {})
+    make = {"ratings": side_ratings.study, "errors": side_errors.study}.get(study)
+    for name in names:
+        yield f"{study} / {name} / {seed}", lambda name=name: make(name, seed)
 
 
-def cold(seed: int) -> dict[str, float]:
-    """Return errors of users without a rating, and of others; CPU seconds of a sweep."""
-    rows, cols, value, of_users, of_items = ratings(seed)
-    rng = np.random.default_rng(seed + 100)
-    n, m = len(of_users), len(of_items)
-    new = np.zeros(n, bool)
-    new[rng.choice(n, n // 10, replace=False)] = True
-    held = ~new[rows] & (rng.random(len(rows)) < 0.1)
-    train = ~new[rows] & ~held
-    place = np.cumsum(~new) - 1
-    cells = Intervals.from_triplets(
-        place[rows[train]], cols[train], value[train], (int((~new).sum()), m)
-    )
-    found = {"mean, cold": rmse(value[train].mean(), value[new[rows]])}
-    how = {"bias": True, "scale": "none", "clipped": "value", "random_state": seed}
-    for word, known in (
-        ("", {}),
-        (" with features", {"row_features": of_users[~new], "column_features": of_items}),
-    ):
-        model = FroCMC(10, alpha=10.0, **how)
-        began = time.process_time()
-        model.fit(cells, **known)
-        found[f"CPU s a sweep{word}"] = (time.process_time() - began) / model.n_iter_
-        x = model.predict(place[rows[held]].astype(np.int32), cols[held])
-        found[f"FroCMC{word}, warm"] = rmse(x, value[held])
-        empty = np.full((int(new.sum()), m), np.nan)
-        asked = {"row_features": of_users[new]} if known else {}
-        table = model.predict(empty, **asked)
-        at = new[rows]
-        found[f"FroCMC{word}, cold"] = rmse(
-            table[(np.cumsum(new) - 1)[rows[at]], cols[at]], value[at]
-        )
-    return found
-
-
-def errors(seed: int) -> dict[str, float]:
-    """Return errors of the means, over those of the values as they were seen."""
-    rng = np.random.default_rng(seed)
-    n, p = 1000, 10
-    mean = np.abs(rng.standard_normal((n, 2)) @ rng.standard_normal((2, p))) + 0.5
-    sd = rng.uniform(0.3, 1.5, (n, p))
-    value = mean + sd * rng.standard_normal((n, p))
-    lower, upper = value.copy(), value.copy()
-    below = value < 0.8
-    lower[below], upper[below] = 0.0, 0.8
-    cells = Intervals.from_bounds(lower, upper)
-    seen = np.where(below, 0.4, value)
-    base = rmse(seen, mean)
-    how = {"n_samples": 150, "burn_in": 100, "random_state": seed}
-    return {
-        "half the limit": 1.0,
-        "BayesCMC": rmse(BayesCMC(**how).fit(cells).reconstruct(), mean) / base,
-        "BayesCMC, known errors": rmse(BayesCMC(**how).fit(cells, errors=sd).reconstruct(), mean)
-        / base,
-    }
-
-
-STUDIES: dict[str, Callable[[int], dict[str, float]]] = {
-    "plates": plates,
-    "cold": cold,
-    "errors": errors,
+SETTINGS = {
+    "plates": {"plates": 12, "shift": 1.0},
+    "ratings": side_ratings.SETTINGS,
+    "errors": side_errors.SETTINGS,
 }
+
+
+def mean(runs: list[dict[str, Any]], *keys: str) -> float:
+    """Return the mean of a number over runs."""
+    numbers = []
+    for run in runs:
+        for key in keys:
+            run = run[key]
+        numbers.append(run)
+    return float(np.mean(numbers))
+
+
+def of_table(found: Found, start: str) -> list[dict[str, Any]]:
+    """Return the runs whose name begins so."""
+    return [run for name, run in found.items() if name.startswith(f"{start} / ")]
+
+
+def plates_page(found: Found) -> str:
+    runs = of_table(found, "plates")
+    names = [name for name in runs[0] if name.startswith(("Bayes", "Fro"))]
+    rows = [[name, f"{mean(runs, name):.2f}"] for name in names if "," not in name]
+    for row in rows:
+        with_groups = f"{row[0]}, groups"
+        fewer = 1 - np.array([run[with_groups] / run[row[0]] for run in runs])
+        row += [
+            f"{mean(runs, with_groups):.2f}",
+            f"{fewer.mean():.0%} ({fewer.min():.0%} at least)",
+        ]
+    words = (
+        "Plates: 12 with shifts of one standard deviation and limits of their own. Error of "
+        f"clipped cells over that of leaving them at the limit, seeds: {len(runs)}."
+    )
+    return f"{words}\n\n{markdown_table(['', 'plain', 'groups', 'less'], rows)}"
+
+
+def ratings_page(found: Found) -> str:
+    rows, words = [], []
+    for table in side_ratings.TABLES:
+        runs = of_table(found, f"ratings / {table}")
+        for method in (name for name in side_ratings.NAMES if runs and name in runs[0]):
+            errors = (f"{mean(runs, method, task, 'judge'):.3f}" for task in ("cold", "warm"))
+            milliseconds = 1000 * mean(runs, method, "seconds")
+            rows.append([f"{table} ({len(runs)})", method, *errors, f"{milliseconds:.1f}"])
+        if runs and side_ratings.NAMES[2] in runs[0]:
+            ours, theirs = (mean(runs, name, "seconds") for name in side_ratings.NAMES[1:])
+            words.append(f"{theirs / ours:.1f} times faster on {table}")
+    header = ["table (runs)", "method", "RMSE, cold users", "RMSE, others", "ms a sweep"]
+    text = (
+        f"Ratings: rank {side_ratings.RANK}, each method with the ridge that held-out users "
+        f"(cold) or cells prefer, one thread, CPU time; a sweep of FroCMC is {' and '.join(words)}."
+    )
+    return f"{text}\n\n{markdown_table(header, rows)}"
+
+
+def errors_page(found: Found) -> str:
+    rows, better = [], []
+    for table in dict(side_errors.tables(0)):
+        runs = of_table(found, f"errors / {table}")
+        if not runs:
+            continue
+        cells = [
+            " / ".join(f"{mean(runs, name, which):.2f}" for which in ("all", "below"))
+            for name in side_errors.NAMES
+        ]
+        rows.append([f"{table} ({len(runs)})", *cells])
+        better += [
+            run[side_errors.NAMES[-1]][which] / run["EBM-Tobit"][which]
+            for run in runs
+            for which in ("all", "below")
+        ]
+    words = (
+        "Known errors: mean squared error of the means, in all cells / in those below a limit; of "
+        f"{len(better)} such figures BayesCMC with known errors is below EBM-Tobit in "
+        f"{np.mean(np.array(better) < 1):.0%}, by {1 - np.median(better):.0%} in the median."
+    )
+    return f"{words}\n\n{markdown_table(['table (runs)', *side_errors.NAMES], rows)}"
+
+
+PAGES = {"plates": plates_page, "ratings": ratings_page, "errors": errors_page}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("studies", nargs="*", default=list(STUDIES))
-    parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("studies", nargs="*", default=list(PAGES))
+    parser.add_argument("--seeds", type=int, default=3)
     asked = parser.parse_args()
-    for name in asked.studies:
-        found = [STUDIES[name](seed) for seed in range(asked.seeds)]
-        print(f"{name}, mean over {asked.seeds} seeds")
-        for what in found[0]:
-            numbers = [one[what] for one in found]
-            print(f"  {what:<32}{np.mean(numbers):.4f}  ({min(numbers):.4f} to {max(numbers):.4f})")
+    runs = Runs(RESULTS / f"{NAME}.jsonl")
+    for seed in range(asked.seeds):
+        for study in asked.studies:
+            for name, run in runs_of(study, seed):
+                runs.resume(name, SETTINGS[study], run)
+                print(name, flush=True)
+    found = runs.read()
+    publish(NAME, "\n".join(page(found) for study, page in PAGES.items() if of_table(found, study)))
 
 
 if __name__ == "__main__":

@@ -97,6 +97,7 @@ MAKERS: dict[str, Callable[[], str]] = {
     },
     "missing_limit": lambda: kept_result("missing_limit"),
     "missing_low": lambda: kept_result("missing_low"),
+    "side_information": lambda: f"\n{(RESULTS / 'side_information.md').read_text()}",
     "stock_outs": lambda: kept_result("stock_outs"),
     "stream": lambda: kept_result("stream"),
     "levels": kept_levels,

@@ -21,8 +21,11 @@ def regression(features, width, spread, rng):
     return Regression(W, strength), features @ W
 
 
-def draw_joint(rng, ceiling=1.0):
-    """Draw all parameters and a table from the prior; return it with a chain that stands there."""
+def draw_joint(rng, ceiling=1.0, noise="column"):
+    """Draw all parameters and a table from the prior; return it with a chain that stands there.
+
+    Cells have weights, by which their noise differs within a column.
+    """
     (n, m), k = SHAPE, RANK
     known = KnownSides(
         rng.standard_normal((n, 2)),
@@ -47,9 +50,9 @@ def draw_joint(rng, ceiling=1.0):
     side = cells.by_row
     at = (side.exact_rows(), side.exact_idx), (side.censored_rows(), side.censored_idx)
     object.__setattr__(side, "weights", (weight[at[0]], weight[at[1]]))
-    table, model = Table(cells, known=known), Model(k, "column")
+    table, model = Table(cells, known=known), Model(k, noise)
     chain = Chain.start(table, model, np.random.SeedSequence(int(rng.integers(2**31))))
-    chain.factors, chain.scales = factors, NoiseScales("column", np.ones(n), cols)
+    chain.factors, chain.scales = factors, NoiseScales(noise, np.ones(n), cols)
     chain.z, chain.groups = truth[at[1]], GroupDraws(offsets, variance)
     chain.row_regression, chain.col_regression = by_row, by_col
     return table, chain
@@ -99,6 +102,37 @@ def test_sweeps_leave_prior_draws_as_they_are():
 @pytest.mark.slow
 def test_many_sweeps_leave_many_prior_draws_as_they_are():
     assert min(stays(3000, 10)) > 1e-4
+
+
+def ranks(n_tables, n_draws, burn_in, apart, noise):
+    """Return the ranks of true values among draws of chains that begin anew on each table."""
+    rng, found = np.random.default_rng(5), []
+    for _ in range(n_tables):
+        table, at_truth = draw_joint(rng, noise=noise)
+        seed = np.random.SeedSequence(int(rng.integers(2**31)))
+        chain = Chain.start(table, Model(RANK, noise), seed)
+        chain.scales = at_truth.scales if noise == "known" else chain.scales
+        drawn = []
+        for sweep in range(burn_in + n_draws * apart):
+            chain.sweep(table, 1)
+            if sweep >= burn_in and (sweep - burn_in) % apart == 0:
+                drawn.append(looked_at(chain))
+        found.append((np.array(drawn) < looked_at(at_truth)).sum(axis=0))
+    return np.array(found)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("noise", ["column", "known"])
+def test_true_values_have_uniform_ranks_among_draws(noise):
+    """Simulation-based calibration: coefficients, offsets of groups, predictions, variances."""
+    n_draws, n_bins = 19, 5
+    found = ranks(120, n_draws, burn_in=60, apart=8, noise=noise)
+    varies = found.std(axis=0) > 0  # under known noise its scales are no draws
+    assert varies.sum() >= 8
+    for column in found[:, varies].T:
+        counts = np.bincount(column * n_bins // (n_draws + 1), minlength=n_bins)
+        # nine quantities: one of 1,000 runs would have a p-value below 1e-4
+        assert stats.chisquare(counts).pvalue > 1e-4
 
 
 def test_coefficients_are_drawn_from_their_posterior():
