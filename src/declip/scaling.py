@@ -78,6 +78,11 @@ class Scaling:
             return plain
         return replace(plain, units=Units.of(plain.apply(intervals), shared=scale == "table"))
 
+    def _check_loaded(self) -> None:
+        """Refuse a map that was read from a file and is none."""
+        if self.values not in ("", *VALUE_SCALES):
+            raise ValueError(f"values are on a scale that is not known, {self.values!r}")
+
     @classmethod
     def asked_for(cls, intervals: Intervals, scale: str) -> Scaling | None:
         """Return the units that a word of an estimator's ``scale=`` means; None to leave them.

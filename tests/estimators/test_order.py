@@ -89,6 +89,13 @@ def test_bands_of_new_days_hold_them_and_widen():
     assert by_day[6] > by_day[0] > model.predictive(rows, cols)[1].mean()
 
 
+def test_an_order_without_an_exact_cell_says_how_sure_it_is():
+    table = np.floor(TRUTH[:, :DAYS])
+    cells = Intervals.from_bounds(table, table + 1)
+    model = FroCMC(2, clipped="tobit", order="columns", random_state=0).fit(cells)
+    assert np.all(model.predictive([0, 1], [0, 9])[1] > 0)
+
+
 def test_the_posterior_is_nearer_with_order_and_holds_the_days_to_come(tmp_path):
     table = SEEN.copy()
     table[:, DAYS:] = np.nan

@@ -74,7 +74,8 @@ class CellUncertainty:
             freedom(cells.tocsr(), side.design()[0].astype(np.float64), ridge)
             for cells, side in ((exact, model), (exact.T, model.T))
         )
-        return float(np.sqrt(exact.nnz / max(exact.nnz - taken, _LEAST_LEFT * exact.nnz, 1.0)))
+        left = max(exact.nnz - taken, _LEAST_LEFT * exact.nnz, 1.0)
+        return float(np.sqrt(max(exact.nnz, 1) / left))
 
     def _exact(self) -> sparse.csr_array:
         """Return the exact cells, weighed by the precision of the noise."""

@@ -39,8 +39,8 @@ def skewed_columns(intervals: Intervals, settings: Settings) -> HalfLog | None:
     recorded in steps stay as they are; so does a table that shares units, or misses cells for
     their values.
     """
-    named = settings.values or settings.side is not None
-    if settings.units != "columns" or settings.missing != "random" or named:
+    told = settings.values or settings.side is not None
+    if settings.units != "columns" or settings.missing != "random" or told:
         return None
     may_be = _may_be_skewed(intervals, settings)
     if not may_be.any():
