@@ -57,7 +57,7 @@ class CellBlock:
     def exact(cls, intervals: Intervals) -> CellBlock:
         """Return the exact cells, untouched."""
         side = intervals.by_row
-        value = side.value.astype(np.float64)
+        value = side.value.astype(np.float64, copy=False)
         flag = np.full(len(value), EXACT)
         return cls(side.exact_rows(), side.exact_idx, value, value, value, flag)
 

@@ -18,6 +18,7 @@ __all__ = ["OutputKind"]
 
 _DENSE_UP_TO = 10_000_000  # cells of an Intervals that is given back as an array
 _FEWER = "pass it as a scipy.sparse matrix, of which only the stored cells are given back."
+_BLOCK = 1 << 18  # cells that are written at once
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,6 +97,8 @@ class OutputKind:
         self, parts: Iterable[tuple[NDArray, NDArray, NDArray]], empty: float, dtype: np.dtype
     ) -> NDArray[Any]:
         table = np.full(self.shape, empty, dtype)
-        for rows, cols, values in parts:
-            table[rows, cols] = values
+        for part in parts:
+            for i in range(0, len(part[0]), _BLOCK):  # places are copied as wider numbers
+                rows, cols, values = (array[i : i + _BLOCK] for array in part)
+                table[rows, cols] = values
         return table
