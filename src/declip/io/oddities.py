@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 import numpy as np
 import polars as pl
@@ -79,11 +79,11 @@ def _lines_of_cells(listed: Listed) -> Iterator[Problem]:
     if roles.layout != "wide" or listed.row_labels is None or not roles.aside:
         return
     n, dates = sheet.frame.height, [x for x in roles.aside if _is_time(sheet, x)]
-    if not _repeats(sheet, roles.rows):
+    if not sheet.repeats(roles.rows):
         return
     for name in (x for x in roles.aside if x not in dates):
-        words = sheet.series(name).dtype == pl.String and _repeats(sheet, [name])
-        if words and not _repeats(sheet, [*roles.rows, *dates, name]):
+        words = sheet.series(name).dtype == pl.String and sheet.repeats([name])
+        if words and not sheet.repeats([*roles.rows, *dates, name]):
             rows = ",".join([*roles.rows, *dates])
             told = Remedy("columns", name, f"if each line is one cell, of the row {rows}")
             what = f"Of {n:,} lines several have one label, and {name!r} tells them apart"
@@ -93,11 +93,6 @@ def _lines_of_cells(listed: Listed) -> Iterator[Problem]:
 
 def _is_time(sheet: Sheet, name: str) -> bool:
     return as_times(sheet.series(name), plain(name)) is not None
-
-
-def _repeats(sheet: Sheet, names: Sequence[str]) -> bool:
-    columns = sheet.frame.select(str(sheet.column(name)) for name in names)
-    return columns.n_unique() < columns.height
 
 
 def _sums(listed: Listed) -> Iterator[Problem]:

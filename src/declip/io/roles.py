@@ -80,12 +80,8 @@ class _Finder:
         column = next(self.named(called.COLUMN, [value or "", *row[:1]]), None)
         if value and row and column:  # a cell a line: some row or some column comes again
             short = len(self.free) <= 3 or self.sheet.frame.height < _SHORT
-            return short or self._repeats(row[:1]) or self._repeats([column])
-        return bool(value and row and self._times([value, *row]) and self._repeats(row[:1]))
-
-    def _repeats(self, keys: Sequence[str]) -> bool:
-        frame = self.sheet.frame.select(str(self.sheet.column(name)) for name in keys)
-        return frame.n_unique() < frame.height
+            return short or self.sheet.repeats(row[:1]) or self.sheet.repeats([column])
+        return bool(value and row and self._times([value, *row]) and self.sheet.repeats(row[:1]))
 
     def _times(self, taken: Sequence[str]) -> list[str]:
         """Return free columns with dates or times, by content or by name."""
@@ -165,7 +161,7 @@ class _Finder:
         keys = [first]
         more = [n for n in self.named(called.PART_OF_ROW, [*taken, first]) if self._is_key(n)]
         for name in more:
-            if not self._repeats([*keys, *columns]):
+            if not self.sheet.repeats([*keys, *columns]):
                 break
             if self._count([*keys, name, *columns]) > self._count([*keys, *columns]):
                 keys.append(name)
@@ -324,13 +320,13 @@ class _Finder:
             return ()
         keys = [first]
         for name in free[1:]:
-            if not self._repeats(keys):
+            if not self.sheet.repeats(keys):
                 return tuple(keys)
             if called.PART_OF_ROW.fullmatch(called.plain(name)) and (
                 self._is_text(name) or self._is_time(name)
             ):
                 keys.append(name)
-        return (first,) if self._repeats(keys) else tuple(keys)
+        return (first,) if self.sheet.repeats(keys) else tuple(keys)
 
     def _is_label_name(self, name: str) -> bool:
         return not name.strip() or bool(called.ROW.fullmatch(called.plain(name)))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import NoReturn
@@ -95,3 +95,8 @@ class Sheet:
     def series(self, name: str) -> pl.Series:
         """Return the fields of the column with a header."""
         return self.frame.to_series(self.column(name))
+
+    def repeats(self, names: Sequence[str]) -> bool:
+        """Tell whether two lines agree in all of these columns."""
+        keys = self.frame.select(str(self.column(name)) for name in names)
+        return keys.n_unique() < keys.height
