@@ -9,13 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from declip.halflog import HalfLog
 from declip.intervals import Intervals, face_value
 from declip.scales import LOGARITHM, UNCHANGED, VALUE_SCALES
 from declip.solvers.gibbs.units import Units
 from declip.validation import check_logarithms, check_not_negative
 
-__all__ = ["SCALES", "Scaling", "log_columns", "mostly_missing", "scaled_by_rows"]
+__all__ = ["SCALES", "Scaling", "mostly_missing", "scaled_by_rows"]
 
 SCALES = ("columns", "table", "none")
 _SPARSE = 0.25  # share of observed cells below which a table counts as ratings
@@ -36,15 +35,12 @@ class Scaling:
         Which columns are taken to logarithms.
     units : Units
         Where the columns lie then, and how far they spread.
-    half_log : HalfLog or None
-        The scale of skewed columns, on which they are before they come to units.
     values : {"", "sqrt", "log1p"}
         The scale on which the values of columns without a logarithm are taken; "" as they are.
     """
 
     log: NDArray[np.bool_]
     units: Units
-    half_log: HalfLog | None = None
     values: str = ""
 
     @classmethod
@@ -53,7 +49,6 @@ class Scaling:
         intervals: Intervals,
         scale: str = "columns",
         log: Any = False,
-        half_log: HalfLog | None = None,
         values: str = "",
     ) -> Scaling:
         """Fit the units of a table.
@@ -66,14 +61,12 @@ class Scaling:
             Whether each column has its own units, all share them, or none are used.
         log : bool, or labels or numbers of columns
             Which columns are taken to logarithms.
-        half_log : HalfLog or None
-            The scale of skewed columns.
         values : {"", "sqrt", "log1p"}
             The scale on which values of columns without a logarithm are taken.
         """
         n_cols = intervals.shape[1]
-        chosen = log_columns(log, intervals)
-        plain = cls(chosen, Units(np.zeros(n_cols), np.ones(n_cols)), half_log, values)
+        chosen = _log_columns(log, intervals)
+        plain = cls(chosen, Units(np.zeros(n_cols), np.ones(n_cols)), values)
         if scale == "none":
             return plain
         return replace(plain, units=Units.of(plain.apply(intervals), shared=scale == "table"))
@@ -101,8 +94,7 @@ class Scaling:
         """
         more = new.shape[1] - known
         log = np.concatenate([self.log, np.zeros(more, bool)])
-        half_log = None if self.half_log is None else self.half_log.extended(new.shape[1])
-        return Scaling(log, self.units.extended(new, known), half_log, self.values)
+        return Scaling(log, self.units.extended(new, known), self.values)
 
     def apply(self, intervals: Intervals) -> Intervals:
         """Return the table in these units, limits included."""
@@ -117,9 +109,6 @@ class Scaling:
             intervals = intervals.with_bounds(
                 *(self._on_scale(end, cols) for end in (lower, upper))
             )
-        if self.half_log is not None:
-            cells = intervals.by_row.mapped(self.half_log.forward)
-            intervals = replace(intervals, by_row=cells)
         return self.units.standardise(intervals)
 
     def _on_scale(self, values: NDArray, cols: NDArray | slice) -> NDArray:
@@ -130,22 +119,14 @@ class Scaling:
     def forward(self, values: NDArray, cols: NDArray | slice = slice(None)) -> NDArray[np.float64]:
         """Return values of some columns in these units; or a table, whole or to be broadcast."""
         plain = self._on_scale(values, cols)
-        if self.half_log is not None:
-            plain = self.half_log.forward(plain, cols)
         return (plain - self.units.shift[cols]) / self.units.scale[cols]
 
     def back(self, values: NDArray, cols: NDArray) -> NDArray[np.float64]:
         """Return values of some columns in the units of the data."""
         plain = self.units.restore(values, cols)
-        if self.half_log is not None:
-            plain = self.half_log.back(plain, cols)
         others, log = VALUE_SCALES.get(self.values, UNCHANGED), self.log[cols]
         with np.errstate(over="ignore"):
             return np.where(log, LOGARITHM.back(np.where(log, plain, 0.0)), others.back(plain))
-
-    def is_skewed(self, cols: NDArray) -> NDArray[np.bool_]:
-        """Tell which cells are in skewed columns that have a scale of their own."""
-        return np.zeros(len(cols), bool) if self.half_log is None else self.half_log.skewed[cols]
 
 
 def mostly_missing(intervals: Any) -> bool:
@@ -181,7 +162,7 @@ def _variety_of_spreads(rows: NDArray, value: NDArray, n: int) -> float:
     return float(np.var(0.5 * np.log(square[some])) - chance)
 
 
-def log_columns(log: Any, intervals: Intervals) -> NDArray[np.bool_]:
+def _log_columns(log: Any, intervals: Intervals) -> NDArray[np.bool_]:
     """Tell which columns are taken to logarithms, by their labels or numbers."""
     n_cols = intervals.shape[1]
     if isinstance(log, bool | np.bool_):

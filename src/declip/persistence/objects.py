@@ -19,7 +19,6 @@ _ROOMS = {
     "declip.estimators": ("BayesCMC", "DTrCMC", "ExactCMC", "FroCMC", "TrCMC"),
     "declip.estimators.side": ("Side",),
     "declip.estimators.uncertainty": ("CellUncertainty",),
-    "declip.halflog": ("HalfLog",),
     "declip.intervals": ("Intervals",),
     "declip.levels": ("Levels", "Scale"),
     "declip.losses": ("Hinge", "Tobit"),

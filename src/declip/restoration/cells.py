@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from declip.cells import Cells
 from declip.intervals import Intervals, face_value
-from declip.restoration.expected import expected_distance, expected_squares, expected_value
 from declip.restoration.model import RestorationModel
 from declip.restoration.output_kind import OutputKind
 from declip.restoration.predictive import CensoredMixture
@@ -158,7 +157,7 @@ def _restored(
     scaled, cols = _Censored.of(model.table.cells.by_row, part), side.cols
     low, high = model.settings.bounds.at(cols)
     of_values, of_bands = model.censored(rows, cols, (scaled.lower, scaled.upper))
-    distance = expected_distance(scaling, of_values, cols)
+    distance = of_values.in_blocks(lambda law: law.moments()[0])
     moments = of_bands.in_blocks(lambda law: np.array(law.moments()))
     widened = model.table.steps.inside(
         side.lower.astype(np.float64), side.upper.astype(np.float64), cols
@@ -184,7 +183,9 @@ def _restored(
     band_high = np.where(sure, band_high, np.minimum(widened[1], high))
     flag = np.where(stays, UNDETERMINED, RESTORED)
     moved = np.where(stays, 0.0, distance)
-    squares = expected_squares(scaling, of_bands, cols, moved, moments)[:, ~ranged]
+    # E (v - d)^2 and E d^2 for the distance d of the truth from the limit
+    mean, square = moments
+    squares = np.array([square - 2 * moved * mean + moved**2, square])[:, ~ranged]
     block = CellBlock(rows, cols, value, band_low, band_high, flag)
     return CensoredCells(block, cols[~ranged], squares)
 
@@ -223,10 +224,9 @@ def filled_cells(at: tuple[NDArray, NDArray], model: RestorationModel) -> CellBl
     if filled.any():
         centre[filled], spread[filled] = model.missing(rows[filled], cols[filled])
     scaling, bounds = model.table.scaling, model.settings.bounds
-    low, high = (
+    low, value, high = (
         bounds.clip(scaling.back(centre + step * spread, cols), cols)
-        for step in (-model.half_width, model.half_width)
+        for step in (-model.half_width, 0.0, model.half_width)
     )
-    value = bounds.clip(expected_value(scaling, centre, spread, cols), cols)
     flag = np.where(known, FILLED, UNDETERMINED)
     return CellBlock(rows, cols, value, low, high, flag)

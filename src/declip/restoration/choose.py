@@ -17,7 +17,6 @@ from declip.losses import Hinge, Tobit
 from declip.model_selection import EntrySearchCV, EntryShuffleSplit, HeldOutCells
 from declip.reclip import LEFT, RESTORED, ReclipResult, Trial
 from declip.restoration.candidates import Candidate, grid, methods_to_weigh, untuned
-from declip.restoration.expected import expected_distance
 from declip.restoration.settings import KNOWN, Settings
 from declip.restoration.shrinkage import TailShrinkage
 from declip.restoration.tasks import Evidence, Scaled, Task, tasks_of
@@ -98,7 +97,7 @@ def choose(
     tick : callable
         Told what is being done, and the share of the work that is done.
     """
-    began, tasks = monotonic(), tasks_of(intervals, settings, table.scaling.half_log)
+    began, tasks = monotonic(), tasks_of(intervals, settings)
     methods = methods_to_weigh(intervals, settings)
     candidates: list[Candidate] = []
     evidence: list[list[Evidence]] = []
@@ -290,16 +289,8 @@ def _result(
     spread = Scaling.of(intervals, "columns").units.scale
     distances = {
         id(m.candidate): [
-            expected_distance(
-                task.table.scaling,
-                m.shrinkage.for_values(e.hidden.mixture, e.hidden.group),
-                task.cells.cols,
-            )
-            for task, e in zip(
-                tasks,
-                evidence[next(i for i, c in enumerate(candidates) if c is m.candidate)],
-                strict=True,
-            )
+            m.shrinkage.for_values(e.hidden.mixture, e.hidden.group).moments()[0]
+            for e in evidence[next(i for i, c in enumerate(candidates) if c is m.candidate)]
         ]
         for m in members
     }

@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
-from declip.halflog import HalfLog
 from declip.intervals import Intervals
 from declip.model_selection import EntryShuffleSplit, HeldOutCells
 from declip.model_selection.splits import keep_cells
@@ -23,7 +22,7 @@ from declip.restoration.settings import NOTHING, Settings
 from declip.restoration.shrinkage import HiddenCells
 from declip.scaling import Scaling
 
-__all__ = ["Evidence", "Scaled", "Task", "fitted", "share_to_hide", "steps_of", "tasks_of"]
+__all__ = ["Evidence", "Scaled", "Task", "fitted", "tasks_of"]
 
 _HELD_OUT = 0.1  # of the cells
 _LEAST_HIDDEN, _MOST_HIDDEN = 0.1, 0.4  # of the exact cells of a column, by one limit
@@ -43,14 +42,11 @@ class Scaled:
     reach: NDArray[np.float64]
 
     @classmethod
-    def of(
-        cls, intervals: Intervals, settings: Settings, half_log: HalfLog | None = None
-    ) -> Scaled:
+    def of(cls, intervals: Intervals, settings: Settings) -> Scaled:
         """Widen the limits of rounded values, and scale the columns."""
-        steps = steps_of(intervals, settings)
+        steps = _grid_of(intervals, settings)
         widened = steps.widen(intervals)
-        given = settings.units, settings.log, half_log, settings.values
-        scaling = Scaling.of(widened, *given)
+        scaling = Scaling.of(widened, settings.units, settings.log, settings.values)
         cells = scaling.apply(widened)
         return cls(cells, scaling, steps, outermost(cells, settings.shared))
 
@@ -110,23 +106,16 @@ class Task:
     shared: bool
 
     @classmethod
-    def of(
-        cls,
-        intervals: Intervals,
-        hidden: NDArray,
-        settings: Settings,
-        number: int = 0,
-        half_log: HalfLog | None = None,
-    ) -> Task:
+    def of(cls, intervals: Intervals, hidden: NDArray, settings: Settings, number: int = 0) -> Task:
         """Move limits so that they hide shares of the exact cells; hold out some of the rest."""
         cells = _reclipped(intervals, hidden, settings, settings.random_state + number)
         shown, out = _hold_out(cells.intervals, settings.random_state + number)
-        table = Scaled.of(shown, settings, half_log)
+        table = Scaled.of(shown, settings)
         some = hidden[hidden > 0]
         return cls(
             cells,
             table,
-            steps_of(intervals, settings),
+            _grid_of(intervals, settings),
             HeldOutCells.of(intervals).at(*out).mapped(table.scaling.forward),
             round(1 - float(np.median(some)), 3) if some.size else 1.0,
             settings.shared,
@@ -169,20 +158,17 @@ class Task:
         return cells.within_reach(self.table.scaling.back(value, cells.cols))
 
 
-def tasks_of(
-    intervals: Intervals, settings: Settings, half_log: HalfLog | None = None
-) -> list[Task]:
+def tasks_of(intervals: Intervals, settings: Settings) -> list[Task]:
     """Return the tasks of a table: limits moved to hide as many cells again, and a quarter of them.
 
     What lies just inside a real limit tells most of what lies beyond it. Without limits there is
     one task, of held-out cells alone.
     """
-    hidden = share_to_hide(intervals, settings.shared)
+    share = _clipped_share(intervals, settings.shared)
+    hidden = np.where(share > 0, np.clip(share, _LEAST_HIDDEN, _MOST_HIDDEN), 0.0)
     two = len(intervals) <= _TWO_TASKS_UP_TO and settings.work >= 1 and intervals.n_censored > 0
     parts = _PARTS if two else _PARTS[:1]
-    return [
-        Task.of(intervals, part * hidden, settings, n, half_log) for n, part in enumerate(parts)
-    ]
+    return [Task.of(intervals, part * hidden, settings, n) for n, part in enumerate(parts)]
 
 
 def fitted(estimator: Any, shown: Intervals, known: Mapping[str, Any] = NOTHING) -> Any:
@@ -192,17 +178,10 @@ def fitted(estimator: Any, shown: Intervals, known: Mapping[str, Any] = NOTHING)
         return clone(estimator).fit(shown, **known)
 
 
-def steps_of(intervals: Intervals, settings: Settings) -> RoundingGrid:
-    """Return the steps in which columns are recorded, if they are coarse and to be heeded."""
+def _grid_of(intervals: Intervals, settings: Settings) -> RoundingGrid:
     if settings.rounding == "none":
         return RoundingGrid.none()
     return RoundingGrid.of(intervals, settings.shared).coarse(intervals)
-
-
-def share_to_hide(intervals: Intervals, shared: bool) -> NDArray[np.float64]:
-    """Return the share of the exact cells that moved limits hide, by side and column."""
-    share = _clipped_share(intervals, shared)
-    return np.where(share > 0, np.clip(share, _LEAST_HIDDEN, _MOST_HIDDEN), 0.0)
 
 
 def _clipped_share(intervals: Intervals, shared: bool) -> NDArray[np.float64]:

@@ -39,7 +39,6 @@ from declip.restoration.result import Restoration
 from declip.restoration.rounding import RoundingGrid, told_levels
 from declip.restoration.sampling import in_whole_table, rows_to_learn_from
 from declip.restoration.settings import Settings
-from declip.restoration.skewness import skewed_columns
 from declip.restoration.tasks import Scaled
 from declip.scales import VALUE_SCALES
 from declip.scaling import SCALES, scaled_by_rows
@@ -227,7 +226,7 @@ def _restored(
     work = intervals.T if settings.by_rows else intervals
     rows = None if settings.known else rows_to_learn_from(work, settings)
     part = work if rows is None else work.take_rows(rows)
-    table = Scaled.of(part, settings, skewed_columns(part, settings))
+    table = Scaled.of(part, settings)
     why = WhyMissing.of(part, table, settings)
     choice = choose(part, table, why.settle(settings), tick)
     tick("the final fit", 0.9)
@@ -363,12 +362,6 @@ def _warnings(
     if settings.by_rows:
         yield "Rows differ in scale more than columns do: each row has its own units here."
     yield from _rounded(intervals, model.table, names[1])
-    if model.table.scaling.half_log is not None:
-        skewed = np.flatnonzero(model.table.scaling.half_log.skewed)
-        yield (
-            f"{name_some(names[1], skewed, intervals.col_labels)} with a long upper end: restored "
-            "on a scale that is logarithmic there, as hidden cells bear out."
-        )
     yield from _levels(intervals)
     side = intervals.by_row
     clipped = np.isinf(side.lower).any() or np.isinf(side.upper).any()
