@@ -1,10 +1,11 @@
-"""Are plain fits as quick and as they were? Two source folders of declip, in alternate rounds.
+"""Are plain fits as quick and as they were? Two source folders of declip, fit by fit in turn.
 
-    python experiments/plain_fits.py old/src src --rounds 8
+    python experiments/plain_fits.py old/src src --repeats 12
 
-Each round is a process of its own that fits tables of three shapes by `FroCMC` and `BayesCMC`, some
-sweeps each, with one thread. Printed are the least CPU seconds of all rounds, the ratio, and
-whether both give the same numbers to the last bit. Both folders need their compiled kernels.
+Each folder has a process of its own, with one thread. Both make the same fits of tables of three
+shapes by `FroCMC` and `BayesCMC`, some sweeps each, one after the other, so that whatever else runs
+on the machine slows both. Printed are the median CPU seconds, the median of the ratios of pairs,
+and whether both give the same numbers to the last bit. Both folders need their compiled kernels.
 """
 
 from __future__ import annotations
@@ -17,13 +18,12 @@ import subprocess
 import sys
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 SHAPES = {"400 x 30": (400, 30, 1.0), "2000 x 60": (2000, 60, 0.5), "943 x 1682": (943, 1682, 0.06)}
-REPEATS = 3
 
 
 def table(n: int, m: int, share: float) -> Any:
@@ -36,65 +36,72 @@ def table(n: int, m: int, share: float) -> Any:
     return Intervals.from_table(np.where(rng.random(X.shape) < share, X, np.nan), ceiling=1.5)
 
 
-def fits() -> Iterator[tuple[str, Callable[[Any], Any]]]:
-    """Yield the fits by name."""
+def fits() -> dict[str, Callable[[Any], Any]]:
+    """Return the fits by name."""
     from declip import BayesCMC, FroCMC
 
-    fro = {"alpha": 1.0, "scale": "none", "random_state": 0, "max_iter": 15, "tol": 0}
-    yield "hinge", lambda cells: FroCMC(8, **fro).fit(cells)
-    yield "tobit", lambda cells: FroCMC(8, clipped="tobit", bias=True, **fro).fit(cells)
-    drawn = {"n_samples": 10, "burn_in": 5, "chains": 1, "random_state": 0}
-    yield "bayes", lambda cells: BayesCMC(5, **drawn).fit(cells)
+    fro = {"alpha": 1.0, "scale": "none", "random_state": 0, "max_iter": 10, "tol": 0}
+    drawn = {"n_samples": 5, "burn_in": 5, "chains": 1, "random_state": 0}
+    return {
+        "hinge": lambda cells: FroCMC(8, **fro).fit(cells),
+        "tobit": lambda cells: FroCMC(8, clipped="tobit", bias=True, **fro).fit(cells),
+        "bayes": lambda cells: BayesCMC(5, **drawn).fit(cells),
+    }
 
 
-def measure() -> dict[str, tuple[float, str]]:
-    """Return CPU seconds of each fit, and a sum over what it predicts."""
-    found = {}
-    for shape, size in SHAPES.items():
-        cells = table(*size)
-        for name, fit in fits():
-            seconds = []
-            for _ in range(REPEATS):
-                began = time.process_time()
-                model = fit(cells)
-                seconds.append(time.process_time() - began)
-            predicted = np.ascontiguousarray(model.reconstruct())
-            found[f"{name}, {shape}"] = min(seconds), hashlib.sha1(predicted).hexdigest()[:12]
-    return found
-
-
-def round_of(source: str) -> dict[str, tuple[float, str]]:
-    """Measure one source folder in a process of its own."""
-    program = f"import sys; sys.path.insert(0, {source!r}); import declip; import plain_fits; "
-    program += f"assert declip.__file__.startswith({source!r}); plain_fits.tell()"
-    one = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
-    place = os.path.dirname(os.path.abspath(__file__))
-    command = [sys.executable, "-c", program]
-    told = subprocess.run(command, cwd=place, env=os.environ | one, stdout=-1, check=True)
-    return json.loads(told.stdout)
-
-
-def tell() -> None:
+def serve() -> None:
+    """Make the fits whose names come in, and tell their CPU seconds and what they predict."""
     warnings.simplefilter("ignore")
-    print(json.dumps(measure()))
+    tables, known = {name: table(*size) for name, size in SHAPES.items()}, fits()
+    for line in sys.stdin:
+        name, shape = line.rstrip("\n").split(", ")
+        began = time.process_time()
+        model = known[name](tables[shape])
+        seconds = time.process_time() - began
+        predicted = np.ascontiguousarray(model.reconstruct())
+        print(json.dumps([seconds, hashlib.sha1(predicted).hexdigest()]), flush=True)
+
+
+class Side:
+    """A process with one of the source folders."""
+
+    def __init__(self, source: str) -> None:
+        check = f"assert declip.__file__.startswith({source!r}), declip.__file__"
+        lines = f"import sys; sys.path.insert(0, {source!r}); import declip; {check}"
+        one = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", f"{lines}; import plain_fits; plain_fits.serve()"],
+            cwd=os.path.dirname(os.path.abspath(__file__)),
+            env=os.environ | one,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+
+    def fit(self, name: str) -> tuple[float, str]:
+        """Return CPU seconds of a fit, and a sum over what it predicts."""
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        print(name, file=self.process.stdin, flush=True)
+        return tuple(json.loads(self.process.stdout.readline()))
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("before", type=os.path.abspath)
     parser.add_argument("after", type=os.path.abspath)
-    parser.add_argument("--rounds", type=int, default=8)
+    parser.add_argument("--repeats", type=int, default=12)
     asked = parser.parse_args()
-    rounds = [(round_of(asked.before), round_of(asked.after)) for _ in range(asked.rounds)]
-    ratios = []
-    for name in rounds[0][0]:
-        old, new = (min(r[side][name][0] for r in rounds) for side in (0, 1))
-        ratios.append(new / old)
-        same = (
-            "same bits" if len({r[side][name][1] for r in rounds for side in (0, 1)}) == 1 else ""
-        )
-        print(f"{name:<24}{old:8.4f}{new:8.4f}{new / old:7.3f}  {same}")
-    print(f"{'geometric mean':<40}{np.exp(np.mean(np.log(ratios))):7.3f}")
+    sides = Side(asked.before), Side(asked.after)
+    medians = []
+    for name in (f"{fit}, {shape}" for shape in SHAPES for fit in ("hinge", "tobit", "bayes")):
+        pairs = [[side.fit(name) for side in sides] for _ in range(asked.repeats + 1)][1:]
+        seconds = np.array([[seconds for seconds, _ in pair] for pair in pairs])
+        medians.append(float(np.median(seconds[:, 1] / seconds[:, 0])))
+        same = "same bits" if len({bits for pair in pairs for _, bits in pair}) == 1 else ""
+        old, new = np.median(seconds, axis=0)
+        print(f"{name:<24}{old:8.4f}{new:8.4f}{medians[-1]:7.3f}  {same}", flush=True)
+    print(f"{'geometric mean':<40}{np.exp(np.mean(np.log(medians))):7.3f}")
 
 
 if __name__ == "__main__":

@@ -103,6 +103,7 @@ def test_a_pipeline_hands_features_to_a_restorer_and_new_rows_are_restored_by_th
         cold = pipe.transform(empty, row_features=features[90:])
     # the noise is .3, and the columns spread by some 1.5 about their means
     assert np.sqrt(np.mean((cold - truth[90:]) ** 2)) < 0.6
+    assert_allclose(pipe[-1].predict(empty, row_features=features[90:]), cold, atol=0.3)
     drawn = np.array(pipe[-1].sample(4, empty, row_features=features[90:]))
     assert np.sqrt(np.mean((drawn.mean(0) - truth[90:]) ** 2)) < 0.6
     low, high = pipe[-1].predict_interval(empty, row_features=features[90:])

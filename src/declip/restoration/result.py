@@ -127,13 +127,19 @@ class Restoration:
     def predict(self, rows: ArrayLike, cols: ArrayLike) -> NDArray[np.float64]:
         """Return what the chosen method expects of single cells, whatever was seen of them.
 
+        Of a row without a cell it is what its features say.
+
         Parameters
         ----------
         rows, cols : array-like of int
             Rows and columns of the cells, counted from 0.
         """
         at = check_cells(rows, cols, self.intervals.shape)[:: -1 if self.transposed else 1]
-        return self.scaling.back(np.asarray(self.estimator.predict(*at), np.float64), at[1])
+        values = np.array(self.estimator.predict(*at), np.float64)
+        if self.model is not None and (alone := self.model.told_alone(at[0])).any():
+            told = self.model.methods[self.model.told].estimator
+            values[alone] = told.predict(at[0][alone], at[1][alone])
+        return self.scaling.back(values, at[1])
 
     def fold_in(
         self,
