@@ -101,6 +101,7 @@ MAKERS: dict[str, Callable[[], str]] = {
     "stock_outs": lambda: kept_result("stock_outs"),
     "stream": lambda: kept_result("stream"),
     "levels": kept_levels,
+    "level_ranks": lambda: kept_result("level_ranks"),
     "missing_conditions": lambda: kept_result("missing_conditions"),
 }
 
