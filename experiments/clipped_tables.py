@@ -100,6 +100,14 @@ class ClippedTable:
     def cells(self) -> Intervals:
         return Intervals.from_bounds(self.lower, self.upper)
 
+    @property
+    def clipped(self) -> np.ndarray:
+        return np.isinf(self.lower) | np.isinf(self.upper)
+
+    @property
+    def missing(self) -> np.ndarray:
+        return np.isnan(self.lower)
+
 
 def clipped_table(name: str, treatment: str, seed: int) -> ClippedTable:
     """Clip each column at its own quantiles; where there are several, each row draws one."""

@@ -62,6 +62,11 @@ class Runs:
             own_line = "" if file.read() in (b"", b"\n") else "\n"
             file.write(f"{own_line}{_line(name, run)}".encode())
 
+    def forget(self, name: str) -> None:
+        """Take a run away, all at once, so that it is made again."""
+        kept = (run for run in self.read().items() if run[0] != name)
+        write_text(self.path, "".join(_line(*run) for run in kept))
+
     def sort(self) -> None:
         """Write one line for each name, in their order, all at once."""
         write_text(self.path, "".join(_line(*run) for run in sorted(self.read().items())))

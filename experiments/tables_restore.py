@@ -11,9 +11,9 @@ true one; and the error of the missing cells. Columns of which less than 30 % st
 out. That pixels lie between 0 and 16 is told to all methods.
 
 The tables named first, those of a local folder among them (``DECLIP_DATA/tables``), were looked at
-with other seeds when `restore` was made; the others were not. With ``--again`` the stored results
-of the other methods are kept, and `restore` alone is run anew; so are cases of which no result of
-`restore` is stored. The page is of all cases that are stored.
+with other seeds when `restore` was made; the others were not. What the other methods make of a
+case does not depend on `restore`: it is stored apart, and ``--again`` runs `restore` alone anew.
+The page is of all cases that are stored.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from __future__ import annotations
 import argparse
 import warnings
 from itertools import product
-from time import perf_counter
+from time import process_time
 from typing import Any
 
 import numpy as np
@@ -31,11 +31,11 @@ from sklearn.experimental import enable_iterative_imputer  # noqa: F401
 from sklearn.impute import IterativeImputer, KNNImputer
 
 from declip import BayesCMC, EntrySearchCV, Intervals, TrCMC, restore
-from declip.environment import environment
 from declip.restoration.candidates import CensoredNormal, ColumnTobit, components
 from declip.restoration.predictive import CensoredMixture
 
 RUNS = Runs(RESULTS / "tables_restore.jsonl")
+PEERS_RUNS = Runs(RESULTS / "tables_restore_peers.jsonl")
 LEFT = "left at the limit"
 PEERS = (
     LEFT,
@@ -98,34 +98,37 @@ def _by_distribution(method: Any, case: ClippedTable) -> np.ndarray:
     return table
 
 
-def run(
-    name: str, treatment: str, seed: int, stored: dict[str, Any] | None = None
-) -> dict[str, Any]:
-    """Run `restore` and, unless their results are stored, the other methods."""
+def run_peers(name: str, treatment: str, seed: int) -> dict[str, Any]:
+    """Return the errors of the other methods."""
     case = clipped_table(name, treatment, seed)
-    began = perf_counter()
-    r = restore(case.cells, between=case.between, n_jobs=2)
-    seconds = perf_counter() - began
-    tables = ({} if stored else peers(case, seed)) | {"restore": r.table}
-    clipped, missing = np.isinf(case.lower) | np.isinf(case.upper), np.isnan(case.lower)
+    return _errors(case, peers(case, seed))
+
+
+def run(name: str, treatment: str, seed: int) -> dict[str, Any]:
+    """Run `restore`, and compare what it says with the truth."""
+    case = clipped_table(name, treatment, seed)
+    began = process_time()
+    r = restore(case.cells, between=case.between)
+    seconds = process_time() - began
     outwards = np.where(np.isposinf(case.upper), 1.0, -1.0)
     held = (case.truth >= r.lower - 1e-9) & (case.truth <= r.upper + 1e-9)
-    errors, filled = (
-        (stored[kind] if stored else {})
-        | {k: _rms((x - case.truth)[at]) for k, x in tables.items()}
-        for kind, at in (("errors", clipped), ("missing", missing))
-    )
-    return {
-        "errors": errors,
-        "missing": filled,
-        "bias": float(np.mean(((r.table - case.truth) * outwards)[clipped])),
-        "cover": float(held[clipped].mean()),
-        "cover_filled": float(held[missing].mean()),
+    return _errors(case, {"restore": r.table}) | {
+        "bias": float(np.mean(((r.table - case.truth) * outwards)[case.clipped])),
+        "cover": float(held[case.clipped].mean()),
+        "cover_filled": float(held[case.missing].mean()),
         "said": r.expected_gain,
         "said_range": list(r.expected_gain_range),
-        "true": 1 - errors["restore"] / errors[LEFT],
-        "weights": r.chosen["weights"],
+        "weights": {name: float(weight) for name, weight in r.chosen["weights"].items()},
         "seconds": round(seconds, 2),
+    }
+
+
+def _errors(case: ClippedTable, tables: dict[str, np.ndarray]) -> dict[str, Any]:
+    """Return the errors of clipped and of missing cells."""
+    away = {name: table - case.truth for name, table in tables.items()}
+    return {
+        "errors": {name: _rms(x[case.clipped]) for name, x in away.items()},
+        "missing": {name: _rms(x[case.missing]) for name, x in away.items()},
     }
 
 
@@ -220,7 +223,7 @@ def main() -> None:
     parser.add_argument("--treatments", nargs="+", default=list(TREATMENTS), choices=TREATMENTS)
     parser.add_argument("--tables", nargs="+", default=list(TABLES), choices=list(TABLES))
     parser.add_argument("--seeds", type=int, nargs="+", default=[5])
-    parser.add_argument("--again", action="store_true", help="run restore anew, keep the others")
+    parser.add_argument("--again", action="store_true", help="run restore anew")
     args = parser.parse_args()
     warnings.simplefilter("ignore")
     with progress() as bar:
@@ -228,21 +231,28 @@ def main() -> None:
         for name, treatment, seed in bar.track(todo, description="tables"):
             settings = {"table": name, "treatment": treatment, "seed": seed}
             key = f"{name} {treatment} seed {seed}".replace(" ", "-")
-            stored = RUNS.with_settings(key, settings)
-            if stored and (args.again or "restore" not in stored["errors"]):
-                found = stored | environment() | run(**_arguments(settings), stored=stored)
-                RUNS.add(key, found)
+            PEERS_RUNS.resume(key, settings, lambda s=settings: run_peers(**_arguments(s)))
+            if args.again:
+                RUNS.forget(key)
             RUNS.resume(key, settings, lambda s=settings: run(**_arguments(s)))
+    PEERS_RUNS.sort()
     RUNS.sort()
-    rows = _stored()
-    publish("tables_restore", page(rows))
+    publish("tables_restore", page(_stored()))
 
 
 def _stored() -> list[dict[str, Any]]:
-    """Return all cases of which a result of `restore` is stored, in the order of the tables."""
-    rows = [r["settings"] | r for r in RUNS.read().values() if "restore" in r["errors"]]
+    """Return all cases of which results are stored, in the order of the tables."""
+    others = PEERS_RUNS.read()
+    rows = [_joined(run, others[key]) for key, run in RUNS.read().items() if key in others]
     order = list(TABLES), list(TREATMENTS)
     return sorted(rows, key=lambda r: (order[0].index(r["table"]), order[1].index(r["treatment"])))
+
+
+def _joined(ours: dict[str, Any], others: dict[str, Any]) -> dict[str, Any]:
+    """Return a case with the errors of all methods."""
+    both = {kind: ours[kind] | others[kind] for kind in ("errors", "missing")}
+    true = 1 - both["errors"]["restore"] / both["errors"][LEFT]
+    return ours["settings"] | ours | both | {"true": true}
 
 
 def _arguments(settings: dict[str, Any]) -> dict[str, Any]:

@@ -36,10 +36,12 @@ def facts() -> dict[str, str]:
     }
 
 
-def _restored(found: list[dict[str, Any]]) -> dict[str, str]:
+def _restored(rows: list[dict[str, Any]]) -> dict[str, str]:
     """Return what `restore` gained on complete tables that were clipped."""
-    rows = [run for run in found if "restore" in run["errors"]]  # of others, peers alone are there
-    left = [row["errors"]["restore"] / row["errors"]["left at the limit"] for row in rows]
+    others = {run["run"]: run for run in runs(RESULTS / "tables_restore_peers.jsonl")}
+    left = [
+        row["errors"]["restore"] / others[row["run"]]["errors"]["left at the limit"] for row in rows
+    ]
     chosen = [max(row["weights"], key=row["weights"].get) for row in rows]
     held = [row["cover"] for row in rows]
     return {

@@ -69,6 +69,14 @@ def test_the_last_run_of_a_name_counts(tmp_path):
     assert runs.path.read_text() == '{"run": "a", "x": 2}\n{"run": "b", "x": 3}\n'
 
 
+def test_a_run_that_is_forgotten_is_made_again_and_others_are_kept(tmp_path):
+    runs = Runs(tmp_path / "study.jsonl")
+    for name in ("a", "b"):
+        runs.resume(name, {}, lambda: {"x": 1})
+    runs.forget("a")
+    assert [runs.resume(name, {}, lambda: {"x": 2})["x"] for name in ("a", "b")] == [2, 1]
+
+
 @pytest.mark.parametrize("end", [-1, -2, 1])
 def test_a_run_that_was_cut_off_is_run_again(tmp_path, end):
     runs = Runs(tmp_path / "study.jsonl")
