@@ -37,30 +37,17 @@ def undisturbed(blocks, max_iter, **how):
     return bits(declip.FroCMC(**params | how, max_iter=max_iter).fit(blocks))
 
 
-@pytest.mark.parametrize(
-    "n_workers",
-    [2, pytest.param(1, marks=pytest.mark.slow), pytest.param(3, marks=pytest.mark.slow)],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("n_workers", [1, 3])
 def test_the_number_of_workers_changes_no_bit(blocks, n_workers):
     with local_cluster(n_workers):
         assert bits(FroCMC(**HOW, max_iter=6).fit(blocks)) == undisturbed(blocks, 6)
-        how = {"clipped": "tobit", "bias": True}
-        assert bits(FroCMC(**HOW, **how, max_iter=3).fit(blocks)) == undisturbed(blocks, 3, **how)
 
 
 @pytest.mark.slow
 def test_workers_started_by_command_give_the_same_bits(blocks, tmp_path):
     with command_cluster(2, tmp_path):
         assert bits(FroCMC(**HOW, max_iter=6).fit(blocks)) == undisturbed(blocks, 6)
-
-
-@pytest.mark.slow
-def test_the_objective_at_convergence_is_that_of_a_fit_in_memory(blocks):
-    with local_cluster(2):
-        model = FroCMC(**HOW | {"tol": 1e-9}, max_iter=200).fit(blocks)
-    expected = declip.FroCMC(3, alpha=2.0, random_state=0, tol=1e-9).fit(intervals())
-    assert model.converged_
-    np.testing.assert_allclose(model.objective_, expected.objective_, rtol=1e-6)
 
 
 class RowSweeps(SchedulerPlugin):
@@ -171,11 +158,32 @@ def test_a_driver_that_was_killed_is_resumed_to_the_same_bits(blocks, tmp_path):
         assert bits(resumed) == undisturbed(blocks, max_iter)
 
 
-def test_a_damaged_block_is_named_by_the_worker_that_reads_it(tmp_path):
+@pytest.fixture(scope="module")
+def two_workers():
+    """Processes for all tests that leave them as they are: starting them takes the most time."""
+    with local_cluster(2) as client:
+        yield client
+
+
+def test_a_fit_on_workers_gives_the_bits_of_one_here(blocks, two_workers):
+    assert bits(FroCMC(**HOW, max_iter=6).fit(blocks)) == undisturbed(blocks, 6)
+    how = {"clipped": "tobit", "bias": True}
+    assert bits(FroCMC(**HOW, **how, max_iter=3).fit(blocks)) == undisturbed(blocks, 3, **how)
+
+
+@pytest.mark.slow
+def test_the_objective_at_convergence_is_that_of_a_fit_in_memory(blocks, two_workers):
+    model = FroCMC(**HOW | {"tol": 1e-9}, max_iter=200).fit(blocks)
+    expected = declip.FroCMC(3, alpha=2.0, random_state=0, tol=1e-9).fit(intervals())
+    assert model.converged_
+    np.testing.assert_allclose(model.objective_, expected.objective_, rtol=1e-6)
+
+
+def test_a_damaged_block_is_named_by_the_worker_that_reads_it(tmp_path, two_workers):
     prepare_blocks(intervals(), tmp_path, n_blocks=3)
     path = tmp_path / "block-00002.bin"
     data = bytearray(path.read_bytes())
     data[1000] ^= 4
     path.write_bytes(data)
-    with local_cluster(1), pytest.raises(DamagedBlockError, match=r"block-00002\.bin .* damaged"):
+    with pytest.raises(DamagedBlockError, match=r"block-00002\.bin .* damaged"):
         FroCMC(**HOW, max_iter=3).fit(str(tmp_path))
