@@ -25,7 +25,7 @@ from common import RESULTS, Runs, markdown_table, progress, publish
 from declip import BayesCMC, restore
 
 RUNS = Runs(RESULTS / "simulated_restore.jsonl")
-PEERS_RUNS = Runs(RESULTS / "simulated_restore_peers.jsonl")
+PEERS_RUNS = Runs(RESULTS / "peers" / "simulated_restore.jsonl")
 _LABORATORIES = (0.08, 1.0, 3.0)
 
 

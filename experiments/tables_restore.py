@@ -35,7 +35,7 @@ from declip.restoration.candidates import CensoredNormal, ColumnTobit, component
 from declip.restoration.predictive import CensoredMixture
 
 RUNS = Runs(RESULTS / "tables_restore.jsonl")
-PEERS_RUNS = Runs(RESULTS / "tables_restore_peers.jsonl")
+PEERS_RUNS = Runs(RESULTS / "peers" / "tables_restore.jsonl")
 LEFT = "left at the limit"
 PEERS = (
     LEFT,

@@ -38,7 +38,7 @@ def facts() -> dict[str, str]:
 
 def _restored(rows: list[dict[str, Any]]) -> dict[str, str]:
     """Return what `restore` gained on complete tables that were clipped."""
-    others = {run["run"]: run for run in runs(RESULTS / "tables_restore_peers.jsonl")}
+    others = {run["run"]: run for run in runs(RESULTS / "peers" / "tables_restore.jsonl")}
     left = [
         row["errors"]["restore"] / others[row["run"]]["errors"]["left at the limit"] for row in rows
     ]

@@ -16,6 +16,7 @@ from scipy import stats
 from tests.solvers.gibbs_prior import chain_at, draw_state
 
 from declip import Intervals
+from declip.environment import environment
 from declip.levels import Levels, Scale
 from declip.solvers.gibbs import Model
 from declip.solvers.gibbs.chain import Chain, Table
@@ -118,7 +119,8 @@ def main(n_tables=50) -> None:
         number = int(np.argmin(counts))
         seed = 1000 * number + counts[number]
         [one] = ranks(STUDIED[number], 1, burn_in=300, thin=20, seed=seed)
-        done.append({"model": number, "ranks": one})
+        name = f"{STUDIED[number].levels}-{counts[number]}"
+        done.append({"run": name, "model": number, "ranks": one, **environment()})
         with kept.open("a") as file:
             file.write(json.dumps(done[-1]) + "\n")
         (RESULTS / "level_ranks.md").write_text(page(done))
