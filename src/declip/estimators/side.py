@@ -29,9 +29,10 @@ from declip.validation import (
 __all__ = ["Known", "KnownRows", "Side", "SideInformationEstimator", "check_known_names"]
 
 # Ridge of what features say of the factors of a side, as a share of that of the factors themselves.
-# Of all rows together: were a coefficient as cheap as one factor of one row, what is linear in the
-# features would cost next to nothing on this side and, by scaling, on the other.
-_RIDGE = 0.2
+# By the sum of squares of a feature over all rows, whatever its units: were a coefficient as cheap
+# as one factor of one row, what is linear in the features would cost next to nothing on this side
+# and, by scaling, on the other.
+_RIDGE = 0.1
 
 
 class Known(NamedTuple):
@@ -207,8 +208,8 @@ def _groups(given: Any, table: Intervals) -> NDArray[Any]:
 def _prior(features: NDArray[np.float64] | None) -> FeaturePrior | None:
     if features is None:
         return None
-    n, width = features.shape
-    return FeaturePrior(features, np.full(width, _RIDGE * n))
+    size = np.maximum(np.square(features).sum(axis=0), 1.0)  # of a category not seen: as if once
+    return FeaturePrior(features, _RIDGE * size)
 
 
 def counted(table: Intervals, known: Known) -> Intervals:
