@@ -18,6 +18,14 @@ each_model = pytest.mark.parametrize("name", UNFITTED)
 AFTER = 4  # sweeps
 
 
+@pytest.fixture(autouse=True)
+def ctrl_c_counts():
+    """A shell starts what runs in its background so that Ctrl-C is ignored; not here."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 class Pressing(Callback):
     """A callback that presses Ctrl-C after some sweeps."""
 
