@@ -3,7 +3,9 @@
     python -m tests.solvers.gibbs_levels          # simulation-based calibration; goes on if stopped
 
 Ranks of the truth among thinned samples of a chain are uniform if the sampler is right (Talts and
-others 2018). Up to 50 tables of 25 x 4 answers for each model, in turn; the page is of those made.
+others 2018) and the chain long enough. Up to 50 tables of 25 x 4 answers for each model, in turn;
+the page is of those made. Sweeps that begin at what a table was drawn from leave its law as it is,
+however slowly a chain mixes: the last column, from 600 tables of 8 x 4 after 60 sweeps each.
 """
 
 import json
@@ -84,6 +86,24 @@ def ranks(model, n_tables, burn_in=500, thin=30, seed=3) -> Iterator[list[int]]:
         yield (np.array(trace) < truth).sum(axis=0).tolist()
 
 
+def moved(model, n_cases, n_sweeps, seed):
+    """Return what is told of states that tables of 8 x 4 were drawn from, so many sweeps later."""
+    rng, states = np.random.default_rng(seed), []
+    for _ in range(n_cases):
+        seen = rng.random((8, 4)) < 0.9
+        table, chain = draw_levels(model, seen.shape, seen, rng)
+        for _ in range(n_sweeps):
+            chain.sweep(table, threads=1)
+        states.append(told_by(chain))
+    return np.array(states)
+
+
+def p_values_of_staying(model, n_cases=250, n_sweeps=12):
+    """As in `test_gibbs`: sweeps that leave the posterior alone leave the law of parameters."""
+    still, after = moved(model, 1000, 0, seed=1), moved(model, n_cases, n_sweeps, seed=2)
+    return np.array([stats.ks_2samp(*pair).pvalue for pair in zip(still.T, after.T, strict=True)])
+
+
 def uniformity(found):
     """Return p-values of the test that ranks fall into five equal bins, one for each quantity."""
     counts = np.array([np.bincount(r // 5, minlength=5) for r in np.transpose(found)])
@@ -100,30 +120,46 @@ STUDIED = (
 
 def page(done) -> str:
     """Return in which fifth of their range ranks fell, and how likely that is if all are alike."""
-    lines = ["| levels | noise | tables | quantity | ranks 0-4 | 5-9 | 10-14 | 15-19 | 20-24 | p |"]
-    lines.append("|" + " --- |" * 10)
+    lines = [
+        "| levels | noise | tables | quantity | ranks 0-4 | 5-9 | 10-14 | 15-19 | 20-24 | p "
+        "| p, staying |"
+    ]
+    lines.append("|" + " --- |" * 11)
     for number, model in enumerate(STUDIED):
-        found = [line["ranks"] for line in done if line["model"] == number]
-        for name, p, counts in zip(TOLD, *(uniformity(found) if found else ((), ()))):  # noqa: B905
+        own = [line for line in done if line["model"] == number]
+        found = [line["ranks"] for line in own if "ranks" in line]
+        stays = next((line["stays"] for line in own if "stays" in line), [float("nan")] * len(TOLD))
+        ranked = zip(*uniformity(found), strict=True) if found else ()
+        for name, (p, counts), stay in zip(TOLD, ranked, stays):  # noqa: B905
             told = " | ".join(map(str, counts))
             start = f"| {model.levels} | {model.noise} | {len(found)} | {name}"
-            lines.append(f"{start} | {told} | {p:.2f} |")
+            lines.append(f"{start} | {told} | {p:.2f} | {stay:.2f} |")
     return "\n".join(lines) + "\n"
 
 
 def main(n_tables=50) -> None:
-    kept, goal = RESULTS / "level_ranks.jsonl", n_tables * len(STUDIED)
+    kept = RESULTS / "level_ranks.jsonl"
     done = [json.loads(line) for line in kept.read_text().splitlines()] if kept.exists() else []
-    while len(done) < goal:
-        counts = [sum(line["model"] == number for line in done) for number in range(len(STUDIED))]
-        number = int(np.argmin(counts))
-        seed = 1000 * number + counts[number]
-        [one] = ranks(STUDIED[number], 1, burn_in=300, thin=20, seed=seed)
-        name = f"{STUDIED[number].levels}-{counts[number]}"
-        done.append({"run": name, "model": number, "ranks": one, **environment()})
+
+    def add(number, place, **found):
+        run = {"run": f"{STUDIED[number].levels}-{place}", "model": number, **found}
+        done.append({**run, **environment()})
         with kept.open("a") as file:
             file.write(json.dumps(done[-1]) + "\n")
         (RESULTS / "level_ranks.md").write_text(page(done))
+
+    for number, model in enumerate(STUDIED):
+        if not any(line["model"] == number and "stays" in line for line in done):
+            add(number, "stays", stays=p_values_of_staying(model, 600, 60).tolist())
+    for _ in range(n_tables * len(STUDIED)):
+        ranked = [line["model"] for line in done if "ranks" in line]
+        counts = [ranked.count(number) for number in range(len(STUDIED))]
+        number = int(np.argmin(counts))
+        if counts[number] == n_tables:
+            break
+        seed = 1000 * number + counts[number]
+        [one] = ranks(STUDIED[number], 1, burn_in=300, thin=20, seed=seed)
+        add(number, counts[number], ranks=one)
 
 
 if __name__ == "__main__":

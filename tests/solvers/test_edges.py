@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
-from scipy import stats
-from tests.solvers.gibbs_levels import draw_levels, edge_sets, ranks, told_by, uniformity
+from tests.solvers.gibbs_levels import TOLD, edge_sets, p_values_of_staying, ranks, uniformity
 
 from declip import Intervals
 from declip.solvers.gibbs import Model
@@ -62,23 +61,6 @@ def test_two_and_three_levels_have_no_free_edge():
     assert EdgeSets.of(Intervals.from_levels([[1.0, 2.0], [3.0, 2.0]]), "shared") is None
 
 
-def moved(model, n_cases, n_sweeps, seed):
-    rng, states = np.random.default_rng(seed), []
-    for _ in range(n_cases):
-        seen = rng.random((8, 4)) < 0.9
-        table, chain = draw_levels(model, seen.shape, seen, rng)
-        for _ in range(n_sweeps):
-            chain.sweep(table, threads=1)
-        states.append(told_by(chain))
-    return np.array(states)
-
-
-def p_values_of_staying(model, n_cases=250, n_sweeps=12):
-    """As in `test_gibbs`: sweeps that leave the posterior alone leave the law of parameters."""
-    still, after = moved(model, 1000, 0, seed=1), moved(model, n_cases, n_sweeps, seed=2)
-    return np.array([stats.ks_2samp(*pair).pvalue for pair in zip(still.T, after.T, strict=True)])
-
-
 @pytest.mark.slow
 @each_model
 def test_sweeps_leave_the_prior_as_it_is(model):
@@ -100,6 +82,7 @@ def test_sweeps_without_the_jacobian_do_not_leave_the_prior_as_it_is(monkeypatch
 @pytest.mark.slow
 @pytest.mark.parametrize("model", [MODELS[0], MODELS[2]], ids=str)
 def test_ranks_of_edges_among_their_samples_are_uniform(model):
-    # Simulation-based calibration: 60 tables, ranks in 5 bins.
+    # Simulation-based calibration: 60 tables, ranks in 5 bins. The mean of all cells goes too
+    # slowly for chains of this length; that sweeps leave its law as it is, is tested above.
     p, counts = uniformity(list(ranks(model, 60)))
-    assert p.min() > 0.0015, (p, counts)
+    assert np.delete(p, TOLD.index("mean of cells")).min() > 0.0015, (p, counts)
