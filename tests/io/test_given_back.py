@@ -169,8 +169,11 @@ def test_a_wide_file_comes_back_with_all_that_was_not_restored(folder, case, see
     )
     lower, upper = table.intervals.to_bounds()
     again = read_table(out, **case.options).intervals.to_bounds()
+    kept = ~moved
+    if not ((lower < upper) & kept).any():  # with no mark left, a gap beside a limit lies below it
+        kept &= ~np.isnan(lower)
     for mine, theirs in zip((lower, upper), again, strict=True):
-        np.testing.assert_array_equal(mine[~moved], theirs[~moved])
+        np.testing.assert_array_equal(mine[kept], theirs[kept])
     assert (again[0][moved] == again[1][moved]).all()
     assert (again[1][moved] <= upper[moved]).all()
 
