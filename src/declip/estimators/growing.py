@@ -140,9 +140,7 @@ class GrowingEstimator(LowRankEstimator):
         penalty = self._ordered(self._penalty(1.0), self.course_, cells.shape)
         sides = (penalty.row_prior, cells.by_row), (penalty.col_prior, cells.by_col)
         row, col = (
-            prior.spread(np.diff(side.exact_ptr) + np.diff(side.censored_ptr) > 0)
-            if isinstance(prior, OrderedPrior)
-            else None
+            prior.spread(side.row_sizes > 0) if isinstance(prior, OrderedPrior) else None
             for prior, side in sides
         )
         return row, col

@@ -53,6 +53,7 @@ _SWEEPS = (60, 250)  # of a Gibbs sampler that is compared: fewer for a large ta
 _CELL_SWEEPS = 6_000_000  # cells times sweeps
 _MOST_COVARIANCES = 100  # columns up to which a full covariance is tried
 _MOST_KEPT = 2_000_000  # cells of a table up to which a full covariance is tried
+_SAMPLED = ("bayes", "bayes+known", "bayes+rows", "normal", "classes")  # by draws from a posterior
 _CLASSES = 5
 _ROWS_OF_A_CLASS = 20  # fewer cannot tell classes apart
 _MOST_COLUMNS_OF_CLASSES = 30
@@ -241,7 +242,7 @@ class Candidate:
 def untuned(method: str, intervals: Intervals, settings: Settings) -> Any:
     """Return the estimator of a method, before its rank and penalty are chosen."""
     seed, n_jobs = settings.random_state, settings.n_jobs
-    if method in ("bayes", "bayes+known", "bayes+rows", "normal", "classes"):
+    if method in _SAMPLED:
         sweeps = int(settings.work * np.clip(_CELL_SWEEPS // max(len(intervals), 1), *_SWEEPS))
         burn_in = sweeps // 3
         drawn: dict[str, Any] = {"n_samples": sweeps - burn_in, "burn_in": burn_in}
@@ -298,7 +299,7 @@ def grid(method: str, shape: tuple[int, int], settings: Settings) -> Iterator[di
     alphas = list(_ALPHAS) if settings.alpha is None else [settings.alpha]
     if method == "trace":
         yield {"alpha": [a * np.sqrt(max(shape)) / 10 for a in alphas]}
-    elif method not in ("bayes", "bayes+known", "bayes+rows", "normal", "classes", "column"):
+    elif method not in (*_SAMPLED, "column"):
         ranks = [k for k in _RANKS if k < min(shape)] or [1]
         for k in ranks if settings.n_components is None else [settings.n_components]:
             yield {"n_components": [k], "alpha": alphas}
