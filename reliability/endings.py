@@ -9,6 +9,8 @@ import sys
 import tempfile
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import httpx
@@ -17,12 +19,14 @@ import psutil
 
 import declip
 from declip import BayesCMC
+from declip.app.work import OUTPUTS
 from reliability.children import ROOT, Record, asked
 from reliability.interrupts import clocks
 
-_LONGEST = 8.0  # seconds to the end of a page at work
 _TICK = 0.002
+_AT_ONCE = 4  # pages
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
+_PHASES = ("opening", "reading", "restoring", "fetching")
 
 
 def ctrl_c(times):
@@ -103,53 +107,105 @@ def _seconds_of(work):
 
 
 def page_ended(times, resume=False):
-    """End so many pages in the middle of a restoration, by SIGINT and by SIGTERM in turn."""
+    """End so many pages while somebody uses them, by SIGINT and by SIGTERM in turn."""
     record = Record("reliability.endings", "page ended", resume)
-    rng = np.random.default_rng(0)
-    for case, delay in enumerate(rng.uniform(0, _LONGEST, 2 * times)):
-        if case >= len(record.outcomes):
-            record.add(json.dumps(_page_ended(_SIGNALS[case % 2], delay)))
+    whole = _round_seconds()
+    moments = whole * np.random.default_rng(0).random(2 * times)
+    cases = [(_SIGNALS[k % 2], moments[k]) for k in range(len(record.outcomes), 2 * times)]
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        for found in pool.map(lambda case: _page_ended(*case), cases):
+            record.add(json.dumps(found))
     found = [json.loads(outcome) for outcome in record.outcomes[: 2 * times]]
-    return {how.name: _summed_up(found[k::2]) for k, how in enumerate(_SIGNALS)}
+    return {how.name: _summed_up(found, how.name) for how in _SIGNALS}
 
 
-def _summed_up(found):
-    taken, codes, left, processes = zip(*found, strict=True)
+def _summed_up(found, how):
+    found = [rest for name, *rest in found if name == how]
+    phases, taken, codes, said, left, processes = zip(*found, strict=True)
     return {
         "pages": len(found),
+        "while": ", ".join(f"{phase} {phases.count(phase)}" for phase in _PHASES),
+        "median [s]": float(np.median(taken)),
         "longest [s]": max(taken),
         "exit codes": sorted(set(codes)),
+        "with other words than its address": sum(said),
         "folders left": sum(left),
         "processes left": sum(processes),
     }
 
 
 def _page_ended(how, delay):
-    command = [sys.executable, "-m", "declip", "app", "--port", "0", "--no-browser"]
-    with tempfile.TemporaryDirectory() as folder:
-        env = {**os.environ, "TMPDIR": folder}
-        with subprocess.Popen(
-            command, cwd=ROOT, env=env, stdout=subprocess.PIPE, text=True
-        ) as page:
-            _busy(re.search(r"http://\S+", page.stdout.readline())[0])
-            time.sleep(delay)
-            family = psutil.Process(page.pid).children(recursive=True)
-            began = time.monotonic()
-            page.send_signal(how)
-            page.wait()
-            taken = time.monotonic() - began
+    """Signal as a terminal does, to all processes of the page, or as `kill` does, to one."""
+    with tempfile.TemporaryDirectory() as folder, _served(folder) as (page, address):
+        user = _User(address)
+        threading.Thread(target=user.rounds, daemon=True).start()
+        time.sleep(delay)
+        family = psutil.Process(page.pid).children(recursive=True)
+        phase, began = user.phase, time.monotonic()
+        os.killpg(page.pid, how) if how is signal.SIGINT else page.send_signal(how)
+        page.wait()
+        taken = time.monotonic() - began
+        said = page.communicate()[0]
         alive = psutil.wait_procs(family, timeout=10)[1]
-        return taken, page.returncode, len(list(Path(folder).glob("declip-page-*"))), len(alive)
+        left = len(list(Path(folder).glob("declip-page-*")))
+        return how.name, phase, taken, page.returncode, bool(said), left, len(alive)
 
 
-def _busy(address):
-    """Start a restoration that takes minutes."""
-    text = "\n".join(",".join(f"{x:.3f}" if x < 2 else ">2" for x in row) for row in table())
-    with httpx.Client(base_url=address, timeout=120) as client:
+@contextmanager
+def _served(folder):
+    """Serve a page in a session of its own, with its temporary files there."""
+    command = [sys.executable, "-m", "declip", "app", "--port", "0", "--no-browser"]
+    with subprocess.Popen(
+        command,
+        cwd=ROOT,
+        env={**os.environ, "TMPDIR": str(folder)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+    ) as page:
+        yield page, re.search(r"http://\S+", page.stdout.readline())[0]
+
+
+class _User:
+    """One who drops a file, restores it and looks at the results, again and again."""
+
+    def __init__(self, address):
+        self.phase, self._client = "opening", httpx.Client(base_url=address, timeout=120)
+        rows = table(40, 8)
+        self._file = "\n".join(",".join(f"{x:.3f}" if x < 2 else ">2" for x in r) for r in rows)
+
+    def rounds(self):
+        """Go on until the page is gone."""
+        with suppress(httpx.HTTPError, ValueError, LookupError, TypeError):
+            while True:
+                self.round()
+
+    def round(self):
+        """Use the page once, from its opening to the report."""
+        client, self.phase = self._client, "opening"
         secret = re.search(r'"secret": "([^"]+)"', client.get("/").text)[1]
         client.headers["x-declip-secret"] = secret
-        key = client.post("/upload?name=t.csv", content=text.encode()).json()["key"]
-        client.post(f"/jobs/{key}/restore", json={"effort": "thorough"})
+        self.phase = "reading"
+        key = client.post("/upload?name=t.csv", content=self._file.encode()).json()["key"]
+        self.phase = "restoring"
+        client.post(f"/jobs/{key}/restore", json={"effort": "quick"})
+        while client.get(f"/jobs/{key}").json()["state"] == "running":
+            time.sleep(0.1)
+        self.phase = "fetching"
+        for kind in OUTPUTS:
+            client.get(f"/jobs/{key}/{kind}")
+
+
+def _round_seconds():
+    """Return how long one takes to use a page that was just started."""
+    with tempfile.TemporaryDirectory() as folder, _served(folder) as (page, address):
+        began = time.monotonic()
+        _User(address).round()
+        taken = time.monotonic() - began
+        page.terminate()
+        page.wait()
+    return taken
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ def studies(share=1.0, resume=False):
         "forged models": lambda: forgeries.forged_models(part(2_000, share), resume),
         "random tables": lambda: tables.random_tables(part(10_000, share), resume),
         "Ctrl-C": lambda: endings.ctrl_c(part(100, share)),
-        "page ended": lambda: endings.page_ended(part(50, share), resume),
+        "page ended": lambda: endings.page_ended(part(100, share), resume),
     }
 
 

@@ -13,6 +13,8 @@ def main() -> int:
     except MissingExtra as error:
         print(f"declip: {error}", file=sys.stderr)
         return 1
+    except KeyboardInterrupt:
+        return 130
     return run()
 
 

@@ -9,6 +9,7 @@ import sys
 import tempfile
 import threading
 import time
+from contextlib import suppress
 
 import httpx
 import numpy as np
@@ -180,7 +181,12 @@ def running(tmp_path):
     command = [sys.executable, "-m", "declip", "app", "--port", "0", "--no-browser"]
     env = {**os.environ, "TMPDIR": str(tmp_path)}
     process = subprocess.Popen(
-        command, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        command,
+        env=env,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
     )
     address = re.search(r"http://\S+", process.stdout.readline())[0]
     yield process, address
@@ -188,11 +194,16 @@ def running(tmp_path):
     process.wait()
 
 
+def client_of(address):
+    """Return a client that has opened the page."""
+    client = httpx.Client(base_url=address, timeout=SECONDS)
+    client.headers["x-declip-secret"] = re.search(r'"secret": "([^"]+)"', client.get("/").text)[1]
+    return client
+
+
 def busy(address):
     """Start a restoration that takes minutes; return a client and the key."""
-    client = httpx.Client(base_url=address, timeout=SECONDS)
-    secret = re.search(r'"secret": "([^"]+)"', client.get("/").text)[1]
-    client.headers["x-declip-secret"] = secret
+    client = client_of(address)
     key = upload(client, LARGE).json()["key"]
     client.post(f"/jobs/{key}/restore", json={"effort": "thorough"})
     while not until(client, key, "running")["doing"]:
@@ -213,6 +224,35 @@ def test_the_page_ends_cleanly_in_the_middle_of_a_large_restoration(running, tmp
     assert list(tmp_path.glob("declip-page-*")) == []
     assert psutil.wait_procs(family, timeout=SECONDS)[1] == []
     client.close()
+
+
+def endless():
+    """Yield the parts of a file that has no end."""
+    while True:
+        yield b"1,2,3\n"
+        time.sleep(0.05)
+
+
+@pytest.mark.parametrize("content", [lambda: b"a,b\n" + b"1,<2\n" * 200_000, endless])
+def test_ctrl_c_in_a_terminal_ends_a_page_that_is_being_sent_or_reads_a_file(
+    running, tmp_path, content
+):
+    process, address = running
+    client = client_of(address)
+
+    def send():
+        with suppress(httpx.HTTPError):
+            client.post("/upload", params={"name": "t.csv"}, content=content())
+
+    threading.Thread(target=send, daemon=True).start()
+    while not list(tmp_path.glob("declip-page-*/*/upload.csv")):
+        time.sleep(0.02)
+    began = time.monotonic()
+    os.killpg(process.pid, signal.SIGINT)
+    process.wait(SECONDS)
+    assert time.monotonic() - began < 5  # a quarter of a second on a machine without other work
+    assert (process.returncode, process.communicate()[1]) == (0, "")
+    assert list(tmp_path.glob("declip-page-*")) == []
 
 
 def test_a_page_that_is_killed_leaves_nothing_behind(running, tmp_path):

@@ -3,6 +3,7 @@
 import inspect
 import json
 import os
+import signal
 import subprocess
 import sys
 from dataclasses import fields
@@ -305,6 +306,29 @@ def test_an_interruption_leaves_nothing_and_has_its_own_code(tmp_path, capsys, m
     assert (code, out) == (130, "")
     assert err.endswith("declip: interrupted; nothing was written\n")
     assert [p.name for p in tmp_path.iterdir()] == ["t.csv"]
+
+
+def test_an_import_that_ctrl_c_breaks_is_an_interruption(tmp_path, capsys, monkeypatch):
+    def half_imported(X, **options):
+        try:
+            signal.raise_signal(signal.SIGINT)
+        except KeyboardInterrupt:
+            raise AttributeError("module 'scipy' has no attribute '_lib'") from None
+
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    monkeypatch.setattr(declip, "restore", half_imported, raising=False)
+    (tmp_path / "t.csv").write_text("id,x,y\na,1,2\nb,3,>4\nc,2,1\n")
+    code, _, err = run(capsys, "restore", tmp_path / "t.csv")
+    assert signal.signal(signal.SIGINT, before) is signal.default_int_handler
+    assert code == 130
+    assert err.endswith("declip: interrupted; nothing was written\n")
+
+
+def test_a_wrong_call_is_told_without_the_library_being_loaded():
+    code = "import sys; from declip.cli import main; main(['--no']); print('numpy' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.stdout == "False\n"
+    assert done.stderr.startswith("declip: ")
 
 
 def test_warnings_of_the_work_become_notes(tmp_path, capsys):

@@ -8,6 +8,7 @@ import os
 import re
 import secrets
 import shutil
+import signal
 import threading
 import time
 from collections import OrderedDict
@@ -15,6 +16,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
+from multiprocessing import forkserver, resource_tracker
 from pathlib import Path
 from tempfile import gettempdir, mkdtemp
 from typing import Any
@@ -26,6 +28,7 @@ __all__ = ["Job", "Jobs", "TaskError", "safe_name"]
 
 _MOST_JOBS = 20
 _READING_SECONDS = 60.0
+_GONE_SECONDS = 0.5  # for the system to end a process
 _LONGEST_ANSWER = 2**22  # bytes
 _PREFIX = "declip-page-"
 _PROCESSES = multiprocessing.get_context("forkserver")
@@ -79,6 +82,10 @@ class _Worker:
         """End the process, wherever it is."""
         self._process.kill()
 
+    def wait(self) -> None:
+        """Wait until a process that was stopped is gone and writes no more."""
+        self._process.join(_GONE_SECONDS)
+
 
 @dataclass
 class Job:
@@ -112,6 +119,7 @@ class Job:
     def read(self, asked: dict[str, Any], said: dict[str, Any]) -> None:
         """Read the file as the page asked, and look at it."""
         self.asked, self.said, self.summary, self.notes = asked, None, {}, []
+        self.state = "new"
         try:
             self.summary = self._done({"said": said}, _READING_SECONDS)
         except TaskError as error:
@@ -134,13 +142,17 @@ class Job:
             self._worker = _Worker(self.folder.parent, given)
         except (EOFError, OSError) as error:
             raise TaskError("no process could be started to read the file") from error
+        if self.state == "cancelled":
+            self._worker.stop()
         return self._worker.result(self.note, seconds)
 
-    def cancel(self) -> None:
-        """Stop what is being done."""
+    def cancel(self, wait: bool = False) -> None:
+        """Stop what is being done, and wait until it is gone."""
         self.state = "cancelled"
         if self._worker is not None:
             self._worker.stop()
+            if wait:
+                self._worker.wait()
 
     def note(self, doing: str, share: float) -> None:
         """Keep how far a restoration has come."""
@@ -167,6 +179,7 @@ class Jobs:
 
     def __init__(self) -> None:
         _remove_left_behind()
+        _prepare_processes()
         self.folder = Path(mkdtemp(prefix=f"{_PREFIX}{os.getpid()}-"))  # for this user alone
         self._jobs: OrderedDict[str, Job] = OrderedDict()
         self._lock = threading.Lock()
@@ -213,10 +226,23 @@ class Jobs:
 
     def close(self) -> None:
         """End what is being done, and forget everything."""
+        self._queue.shutdown(wait=False, cancel_futures=True)
         for job in list(self._jobs.values()):
-            job.cancel()
-        self._queue.shutdown(wait=True, cancel_futures=True)
+            job.cancel(wait=True)
         shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def _prepare_processes() -> None:
+    """Let that from which all processes are forked load its modules; the terminal's Ctrl-C is ours.
+
+    A signal that is blocked now is blocked there, and comes here when it no longer is.
+    """
+    resource_tracker.ensure_running()  # first, since it ends with the signal let through
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        forkserver.ensure_running()
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _remove_left_behind() -> None:

@@ -16,8 +16,8 @@ from contextlib import asynccontextmanager
 from importlib import resources
 from typing import Any
 
+from anyio import to_thread
 from starlette.applications import Starlette
-from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.middleware.base import BaseHTTPMiddleware
@@ -186,7 +186,7 @@ async def _looked_at(key: str, job: Job, asked: dict[str, Any]) -> Response:
         said = arguments(asked)
     except UsageError as error:
         raise HTTPException(400, str(error)) from error
-    await run_in_threadpool(job.read, asked, said)
+    await to_thread.run_sync(job.read, asked, said, abandon_on_cancel=True)
     return JSONResponse({"key": key, **job.status()})
 
 

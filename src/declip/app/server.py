@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import logging
 import signal
 import socket
 import threading
 import webbrowser
 
 import uvicorn
+from starlette.applications import Starlette
 
+from declip.app.jobs import Jobs
 from declip.app.pages import make_app
 
 __all__ = ["serve"]
 
 HOST = "127.0.0.1"
 _MOST_CONNECTIONS = 64
-_PATIENCE = 1  # seconds for answers that are under way at the end
 
 
 def serve(port: int = 8642, *, open_browser: bool = True, max_size: int = 100_000_000) -> None:
@@ -44,16 +46,30 @@ def serve(port: int = 8642, *, open_browser: bool = True, max_size: int = 100_00
         print(f"declip is at {address} (Ctrl-C ends it; no data leaves this computer)", flush=True)
         if open_browser:
             threading.Timer(0.5, webbrowser.open, [address]).start()
-        _until_asked_to_end(uvicorn.Server(_config(max_size)), listener)
+        app = make_app(max_size)
+        _until_asked_to_end(_Server(_config(app), app.state.jobs), listener)
 
 
-def _config(max_size: int) -> uvicorn.Config:
+class _Server(uvicorn.Server):
+    """A server that ends at once, with all that is being done: nobody waits for the answers."""
+
+    def __init__(self, config: uvicorn.Config, jobs: Jobs) -> None:
+        super().__init__(config)
+        self._jobs = jobs
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        logging.getLogger("uvicorn.error").setLevel(logging.CRITICAL)  # of answers cut off
+        self._jobs.close()
+        await super().shutdown(sockets)
+
+
+def _config(app: Starlette) -> uvicorn.Config:
     return uvicorn.Config(
-        make_app(max_size),
+        app,
         log_level="warning",
         server_header=False,
         limit_concurrency=_MOST_CONNECTIONS,
-        timeout_graceful_shutdown=_PATIENCE,
+        timeout_graceful_shutdown=0,
     )
 
 

@@ -13,6 +13,7 @@ import signal
 import threading
 import warnings
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
 from math import inf
 from multiprocessing import connection, parent_process
@@ -23,10 +24,10 @@ from declip.app.said import in_page_words
 from declip.app.seen import seen_file, seen_problems
 from declip.io import TableFile, TableFileError, read_table, write_table
 from declip.options import Restoring
-from declip.persistence import one_line
 from declip.report import write_cells, write_report
 from declip.restoration import Restoration
 from declip.validation import free_memory
+from declip.wording import one_line
 
 __all__ = ["OUTPUTS", "run"]
 
@@ -42,7 +43,8 @@ def run(pipe: connection.Connection, folder: str, task: dict[str, Any]) -> None:
     upload, name = Path(task["upload"]), task["name"]
 
     def send(**answer: Any) -> None:
-        pipe.send_bytes(json.dumps(answer).encode())
+        with suppress(BrokenPipeError):  # the page is gone
+            pipe.send_bytes(json.dumps(answer).encode())
 
     def fail(text: str, **seen: Any) -> None:
         text = text.replace(str(upload), name).replace(str(upload.parent), "")

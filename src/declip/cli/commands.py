@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -181,6 +182,7 @@ def serve(options: _Page) -> None:
     from declip.app import serve as run
 
     run(port=options.port, open_browser=options.browser, max_size=options.max_size * 10**6)
+    os._exit(0)  # at once: a thread may still wait for its process to start
 
 
 @app.command(examples=('eval "$(declip completion)"', "declip completion --shell fish | source"))

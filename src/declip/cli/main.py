@@ -5,12 +5,18 @@ from __future__ import annotations
 import io
 import json
 import os
+import signal
 import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
 from typing import TYPE_CHECKING
 
 from declip.cli.commands import app
 from declip.cli.completion import ASKED, answer
 from declip.options import UsageError, as_option, in_own_words
+from declip.wording import one_line
 
 if TYPE_CHECKING:
     from declip.io import Problem
@@ -32,7 +38,8 @@ def main(arguments: list[str] | None = None) -> int:
     arguments = sys.argv[1:] if arguments is None else arguments
     _show_all_letters()
     try:
-        app.run(arguments)
+        with _ctrl_c():
+            app.run(arguments)
         return 0
     except UsageError as error:
         return _fail(str(error), arguments, BAD_USAGE)
@@ -43,6 +50,30 @@ def main(arguments: list[str] | None = None) -> int:
         return BAD_DATA
     except (ImportError, ValueError, TypeError, MemoryError, OSError) as error:
         return _fail_about(error, arguments)
+
+
+@contextmanager
+def _ctrl_c() -> Iterator[None]:
+    """Take any error after Ctrl-C for the interruption: an import cut off may end in another."""
+    came: list[int] = []
+
+    def interrupt(number: int, _: FrameType | None) -> None:
+        came.append(number)
+        raise KeyboardInterrupt
+
+    default = signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    ours = default and threading.current_thread() is threading.main_thread()
+    if ours:
+        signal.signal(signal.SIGINT, interrupt)
+    try:
+        yield
+    except Exception as error:
+        if came:
+            raise KeyboardInterrupt from error
+        raise
+    finally:
+        if ours:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def _show_all_letters() -> None:
@@ -76,8 +107,6 @@ def _described(problem: Problem) -> str:
 
 
 def _fail(message: str, arguments: list[str], code: int, listed: list[str] | None = None) -> int:
-    from declip.persistence import one_line
-
     lines = [one_line(line) for line in listed or []]
     print("\n".join([f"declip: {one_line(message)}", *(f"  {x}" for x in lines)]), file=sys.stderr)
     if "--json" in arguments:

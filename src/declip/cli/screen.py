@@ -13,6 +13,7 @@ from typing import Any
 
 from declip.cli.options import Printing
 from declip.options import in_own_words
+from declip.wording import one_line
 
 __all__ = ["Screen"]
 
@@ -53,8 +54,6 @@ class Screen:
 
     def note(self, text: str) -> None:
         """Say something on the side, once."""
-        from declip.persistence import one_line
-
         text = one_line(text)
         if text not in self.notes:
             self.notes.append(text)

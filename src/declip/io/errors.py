@@ -12,7 +12,8 @@ from polars.exceptions import PanicException, PolarsError
 
 from declip import persistence
 from declip.io.problems import Problem, in_python
-from declip.persistence import FileError, one_line
+from declip.persistence import FileError
+from declip.wording import one_line
 
 if TYPE_CHECKING:
     from declip.io.plan import ReadingPlan

@@ -4,7 +4,7 @@ from declip.persistence.archive import LIBRARY, Archive, checksum, read_archive,
 from declip.persistence.atomic import new_file, whole_file
 from declip.persistence.checkpoint import Checkpoint, fingerprint
 from declip.persistence.codec import decode, encode
-from declip.persistence.errors import FileError, ModelFileError, one_line
+from declip.persistence.errors import FileError, ModelFileError
 from declip.persistence.models import load, save
 
 __all__ = [
@@ -19,7 +19,6 @@ __all__ = [
     "fingerprint",
     "load",
     "new_file",
-    "one_line",
     "read_archive",
     "save",
     "whole_file",

@@ -6,7 +6,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-__all__ = ["FileError", "ModelFileError", "about_model", "one_line"]
+from declip.wording import one_line
+
+__all__ = ["FileError", "ModelFileError", "about_model"]
 
 _LONGEST = 200  # characters of a foreign message that are quoted
 
@@ -43,11 +45,6 @@ class ModelFileError(FileError):
     ...     print(error)
     nowhere.npz: cannot be read: No such file or directory
     """
-
-
-def one_line(text: str) -> str:
-    """Return a text without line breaks and other characters that a terminal would obey."""
-    return "".join(c if c.isprintable() else " " for c in " ".join(text.split()))
 
 
 @contextmanager
