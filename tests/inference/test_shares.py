@@ -8,15 +8,16 @@ from declip.inference.pooling import RubinSums
 from declip.inference.shares import CellsAbove
 
 
-def pooled_by(tables, criterion=0.5):
+def pooled_by(tables, settled=None, criterion=0.5):
     """Return the share of 0/1 tables by Rubin's rules, and as it is told."""
-    sums, above = RubinSums(), CellsAbove(np.full(tables.shape[1], criterion))
-    for table in tables:
+    n = tables.shape[1]
+    sums, above = RubinSums(), CellsAbove(np.full(n, criterion), lambda x: np.array([x.mean()]))
+    for table, twin in zip(tables, tables if settled is None else settled, strict=True):
         share = table.mean()
-        sums.add(np.array(share), np.array(share * (1 - share) / len(table)))
-        above.add(table)
-    found = sums.pooled(tables.shape[1] - 1.0)
-    return found, above.pooled(found, np.arange(tables.shape[1]))
+        sums.add(np.array(share), np.array(share * (1 - share) / n))
+        above.add(np.array([table, twin]))
+    found = sums.pooled(n - 1.0)
+    return found, above.pooled(found, 0, np.arange(n))
 
 
 def test_what_is_drawn_under_known_parameters_is_not_counted():
@@ -39,6 +40,17 @@ def test_parameters_that_vary_count_as_going_with_the_cells():
     both = of_cells**2 + of_parameters**2 + 2 * 0.8 * of_cells * of_parameters
     assert told.std_error == pytest.approx(np.sqrt(both), rel=0.05)
     assert told.std_error < 0.8 * rubin.std_error
+
+
+def test_a_shrinkage_that_varies_counts_without_going_with_the_cells():
+    rng, n, m = np.random.default_rng(2), 400, 4000
+    of_parameters, of_shrinkage = 0.02 * rng.standard_normal((2, m))
+    u, beyond = rng.random((m, n)), np.arange(n) < n // 2
+    p = 0.5 + np.array([of_parameters + of_shrinkage, of_parameters])
+    tables, settled = (u < np.where(beyond, 0.0, line[:, None]) for line in p)
+    told = pooled_by(tables.astype(float), settled.astype(float))[1]
+    a, b = 1 / 16 / n, (0.5 * 0.02) ** 2
+    assert told.std_error == pytest.approx(np.sqrt(a + 2 * b + 1.6 * np.sqrt(a * b)), rel=0.05)
 
 
 def test_a_share_of_values_that_were_all_seen_is_as_it_was():

@@ -37,6 +37,14 @@ def test_the_mean_of_concentrations_covers_though_they_are_skewed():
     assert 0.93 < covered / 1000 < 0.965  # 0.95 within two standard errors; 0.89 on the plain scale
 
 
+def test_values_next_to_nothing_do_not_widen_the_mean_of_concentrations():
+    # 24 of 40 drawn at 1e-9 of the others: their logarithms have a standard deviation of 10, by
+    # which the mean would have a standard error of exp(51)
+    seen = np.exp(np.linspace(-1, 1, 16))
+    found = Statistic("mean", log=True).of(np.sort([*seen, *(1e-9 * np.ones(24))]))
+    assert found[1] < 0.05
+
+
 def test_wilsons_interval_of_a_share_without_imputation():
     # 3 of 20 by Wilson (1927): 0.0524 to 0.3604
     pooled = Pooled(np.array(0.15), np.sqrt(0.15 * 0.85 / 20), np.array(np.inf), np.array(0.0))

@@ -1,5 +1,7 @@
 """Imputations: what is fixed, what is drawn, and that tables differ by as much as is unknown."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -52,6 +54,18 @@ def test_the_same_seed_gives_the_same_tables(drawn):
     r, tables = drawn
     assert_array_equal(tables, r.sample(12))
     assert not np.array_equal(tables[0], r.sample(1, random_state=7)[0], equal_nan=True)
+
+
+def test_settled_tables_are_those_of_a_shrinkage_that_is_known(clipped, drawn):
+    r = drawn[0]
+    pairs = np.array(list(r.imputation.draws(12, settled=True)))
+    assert_array_equal(pairs[:, 0], list(r.imputation.tables(12)))
+    known = [
+        replace(m, shrinkage=replace(m.shrinkage, sd=0 * m.shrinkage.sd))
+        for m in r.imputation.model.methods
+    ]
+    model = replace(r.imputation.model, methods=known)
+    assert_array_equal(pairs[:, 1], list(replace(r.imputation, model=model).tables(12)))
 
 
 def test_the_model_is_drawn_once_for_a_table(clipped):

@@ -117,10 +117,15 @@ class RubinSums:
         self._squares = self._squares + step * (estimate - self._mean)
         self._within = self._within + (variance - self._within) / self.m
 
+    @property
+    def between(self) -> NDArray[np.float64]:
+        """Variance of the estimates over the tables."""
+        return np.asarray(self._squares) / (self.m - 1)
+
     def pooled(self, complete_df: NDArray | float = np.inf) -> Pooled:
         """Return the pooled result, by Rubin's rules with the degrees of Barnard and Rubin."""
         within = np.asarray(self._within)
-        between = (1 + 1 / self.m) * np.asarray(self._squares) / (self.m - 1)
+        between = (1 + 1 / self.m) * self.between
         total = within + between
         share = np.divide(between, total, out=np.zeros_like(total), where=total > 0)
         df = degrees_of_freedom(share, self.m, complete_df)

@@ -18,7 +18,6 @@ __all__ = ["DEFAULT", "SHARE_ABOVE", "Statistic", "statistics_of"]
 DEFAULT = ("mean", "geometric_mean", "sd", "median", "p95")
 SHARE_ABOVE = "share_above"
 _PERCENTILE = re.compile(r"p(\d{1,2}(?:\.\d+)?)")
-_UPPER = 1.5  # times the variance above the median: more is due to values that hardly count
 _WOODRUFF = 1.0  # standard errors of the share from which that of a quantile is read off
 
 
@@ -109,12 +108,15 @@ def _log_mean(x: NDArray) -> tuple[float, float]:
     """Return the logarithm of the mean and its variance, as that of lognormal values.
 
     The values' own standard deviation is small when their mean is: it would give intervals that
-    are too short. Low values, which a floor may hide, do not count for more than high ones.
+    are too short. Logarithms weighted by the roots of the values have the same variance, if these
+    are lognormal, and the low ones, which a floor may hide and the mean hardly feels, count little.
     """
     logs = np.log(x)
-    above = logs[len(x) // 2 :]  # in order: the upper half
-    variance = min(logs.var(ddof=1), _UPPER * np.mean((above - np.median(logs)) ** 2))
-    return float(np.log(x.mean())), float(np.expm1(variance)) / len(x)
+    weight = np.exp(0.5 * (logs - logs[-1]))  # in order: the last is the largest
+    weight /= weight.sum()
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):  # one value is all of them
+        variance = weight @ (logs - weight @ logs) ** 2 / (1 - weight @ weight)
+        return float(np.log(x.mean())), float(np.expm1(variance)) / len(x)
 
 
 def _log_sd(x: NDArray) -> tuple[float, float]:

@@ -243,8 +243,8 @@ def summarise(
 
     Parameters
     ----------
-    tables : iterable of ndarray of shape (n_cells,)
-        Completed tables.
+    tables : iterable of ndarray of shape (1, n_cells) or (2, n_cells)
+        Completed tables; in a second line the same with what lies beyond limits settled.
     segments : Segments
         Which cells belong together.
     asked : Questions
@@ -254,14 +254,14 @@ def summarise(
     """
     sums, above = RubinSums(), _above(asked, segments, known.shape[1])
     statistics = [asked.about(column) for column in segments.col_of]
-    for table in tables:
+    for lines in tables:
         found = [
             [s.of(x) for s in wanted] if _enough_known(x) else [(np.nan, np.nan)] * len(wanted)
-            for x, wanted in zip(segments.sorted_values(table), statistics, strict=True)
+            for x, wanted in zip(segments.sorted_values(lines[0]), statistics, strict=True)
         ]
         estimate, variance = np.moveaxis(np.array(found).reshape(len(segments), -1, 2), -1, 0)
         sums.add(estimate, variance)
-        above.add(table)
+        above.add(lines)
     pooled = sums.pooled(np.maximum(segments.n - 1.0, 1.0)[:, None])
     parts = [
         _estimates(pooled, s, statistics[s], segments, asked, above) for s in range(len(segments))
@@ -281,7 +281,7 @@ def _above(asked: Questions, segments: Segments, n_cells: int) -> CellsAbove:
     if asked.criteria is not None:
         of_segment = asked.criteria[segments.col_of]
         criterion[segments.order] = np.repeat(of_segment, segments.n)
-    return CellsAbove(criterion)
+    return CellsAbove(criterion, segments.shares)
 
 
 def _enough_known(x: NDArray) -> bool:
@@ -302,7 +302,7 @@ def _estimates(
     for k, statistic in enumerate(wanted):
         one = Pooled(*(np.asarray(part)[segment, k] for part in pooled))
         if statistic.name == SHARE_ABOVE:
-            one = above.pooled(one, segments.cells(segment))
+            one = above.pooled(one, segment, segments.cells(segment))
         ends = statistic.interval(one, segments.n[segment], asked.confidence)
         found.append((*(float(end) for end in ends), float(one.missing_information)))
     return found

@@ -55,9 +55,8 @@ def summary_of(
     labels = None if by is None else _labels(r, by, names)
     there = cells.is_drawn | ~np.isnan(known[0])
     segments = Segments.of((rows, cols), there, names, labels)
-    columns = summarise(
-        _without_guesses(cells.tables(n, random_state), cells.is_guess), segments, asked, known
-    )
+    tables = cells.draws(n, random_state, settled=asked.criteria is not None)
+    columns = summarise(_without_guesses(tables, cells.is_guess), segments, asked, known)
     guessed = segments.shares(cells.is_guess) > 0
     return Summary(as_frame(columns, r.lower), confidence, n, notes_of(segments, guessed))
 
@@ -65,7 +64,7 @@ def summary_of(
 def _without_guesses(tables: Iterator[NDArray], guess: NDArray[np.bool_]) -> Iterator[NDArray]:
     """Yield tables in which what is a guess is no value."""
     for table in tables:
-        table[guess] = np.nan
+        table[:, guess] = np.nan
         yield table
 
 

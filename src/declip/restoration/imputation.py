@@ -79,22 +79,30 @@ class Imputation:
         return guess
 
     def tables(self, n: int, seed: int | None = None) -> Iterator[NDArray[np.float64]]:
-        """Yield the values of all cells, n times; the seed is that of the restoration if None.
+        """Yield the values of all cells, n times; the seed is that of the restoration if None."""
+        return (table for (table,) in self.draws(n, seed))
 
-        The methods come up as often as they count, and their draws one after the other.
+    def draws(
+        self, n: int, seed: int | None = None, *, settled: bool = False
+    ) -> Iterator[NDArray[np.float64]]:
+        """Yield the values of all cells, n times, of shape (1, n_cells).
+
+        The methods come up as often as they count, and their draws one after the other. Where it is
+        asked for, ``settled`` tables stand in a second line: the same draws, had the shrinkage
+        been known to be at its mean.
         """
         check_draws(n)
         rng = np.random.default_rng(self.seed(seed))
         orders = [rng.permutation(len(draws)) for draws in self._posteriors]
         start = rng.random()
         for i in rng.permutation(n):
-            table = self._at_limits.copy()
+            table = np.tile(self._at_limits, (2 if settled else 1, 1))
             picks = self._picked((i + start) / n)
             parts = self._censored, *self._missing
             for which, part in zip(picks, parts, strict=True):
                 draw = int(orders[which][i % len(orders[which])])
                 if len(part):
-                    table[part] = self._drawn(which, draw, part, rng)
+                    table[:, part] = self._drawn(which, draw, part, rng, settled)
             yield table
 
     def seed(self, given: int | None) -> int:
@@ -115,21 +123,26 @@ class Imputation:
         return min(beyond, last), min(missing, last), self.model.told
 
     def _drawn(
-        self, which: int, draw: int, part: NDArray[np.intp], rng: np.random.Generator
+        self, which: int, draw: int, part: NDArray, rng: np.random.Generator, settled: bool
     ) -> NDArray[np.float64]:
         """Draw some cells, all censored or all missing, in the units of the table."""
         rows, cols = self.rows[part], self.cols[part]
         posterior = self._posteriors[which]
         if part[0] < len(self.intervals):
             laws = posterior.at(draw, rows, cols)
-            z = self._beyond(self.model.methods[which], laws, part, rng)
+            z = self._beyond(self.model.methods[which], laws, part, rng, settled)
         else:
             z = self._unseen(posterior.missing(draw, rows, cols), cols, rng)
         values = self.model.table.scaling.back(z, cols)
         return np.clip(self.model.settings.bounds.clip(values, cols), *self._ends[:, part])
 
     def _beyond(
-        self, method: FittedMethod, laws: CellLaws, part: NDArray, rng: np.random.Generator
+        self,
+        method: FittedMethod,
+        laws: CellLaws,
+        part: NDArray,
+        rng: np.random.Generator,
+        settled: bool,
     ) -> NDArray[np.float64]:
         """Draw cells within their intervals, with a shrinkage for each side and column."""
         cols, at = self.cols[part], part - self.intervals.n_exact
@@ -140,9 +153,10 @@ class Imputation:
             log_survival = np.log1p(-rng.random(len(part)))
         else:
             log_survival = np.minimum(law.log_survival(law.sign * laws.value), 0.0)
-        log_c = method.shrinkage.drawn(rng)[method.group(law.sign, cols)]
-        law = law.shrunk(log_c).within(*self.model.bounds_at(cols))
-        return law.sign * law.at_survival(log_survival)
+        group, bounds = method.group(law.sign, cols), self.model.bounds_at(cols)
+        log_c = [method.shrinkage.drawn(rng), *([method.shrinkage.mean] if settled else [])]
+        shrunk = (law.shrunk(line[group]).within(*bounds) for line in log_c)
+        return law.sign * np.array([line.at_survival(log_survival) for line in shrunk])
 
     def _unseen(
         self, laws: CellLaws, cols: NDArray, rng: np.random.Generator
