@@ -6,6 +6,7 @@ from scipy import stats
 
 from declip.inference.pooling import RubinSums
 from declip.inference.shares import CellsAbove
+from declip.inference.statistics import Statistic
 
 
 def pooled_by(tables, settled=None, criterion=0.5):
@@ -53,6 +54,16 @@ def test_a_shrinkage_that_varies_counts_without_going_with_the_cells():
     assert told.std_error == pytest.approx(np.sqrt(a + 2 * b + 1.6 * np.sqrt(a * b)), rel=0.05)
 
 
+def test_a_share_that_no_cell_tells_apart_has_an_interval():
+    # all cells may lie above, by what the parameters say: nothing is due to the cells themselves
+    rng, n, m = np.random.default_rng(3), 20, 50
+    p = np.exp(-3 + rng.standard_normal(m))[:, None]
+    rubin, told = pooled_by((rng.random((m, n)) < p).astype(float))
+    assert told.std_error < rubin.std_error
+    ends = Statistic("share_above", criterion=0.5).interval(told, np.array(n), 0.95)
+    assert 0 < ends[1] < ends[0] < ends[2] < 1
+
+
 def test_a_share_of_values_that_were_all_seen_is_as_it_was():
     seen = np.tile(np.arange(40) < 11, (5, 1)).astype(float)
     rubin, told = pooled_by(seen)
@@ -80,8 +91,9 @@ def test_intervals_hold_the_share_beyond_a_criterion_in_what_a_limit_hides(share
         told = pooled_by((tables > criterion).astype(float))[1]
         low, high = told.interval()
         held.append(low <= share / 2 <= high)
-    # 300 tables: two standard errors are 2.5 points
-    assert 0.915 <= np.mean(held) <= 0.985
+    # What lies between 50 tables is known to a fifth only, which costs up to two points; of 300
+    # data sets two standard errors are 2.5 points
+    assert 0.905 <= np.mean(held) <= 0.985
 
 
 @pytest.mark.parametrize(("share", "known"), [(0.2, 0.80), (0.4, 0.78), (0.6, 0.71)])

@@ -127,7 +127,7 @@ class RubinSums:
         within = np.asarray(self._within)
         between = (1 + 1 / self.m) * self.between
         total = within + between
-        share = np.divide(between, total, out=np.zeros_like(total), where=total > 0)
+        share = np.divide(between, total, out=np.zeros_like(total), where=~(total <= 0))
         df = degrees_of_freedom(share, self.m, complete_df)
         return Pooled(np.asarray(self._mean), np.sqrt(total), df, share)
 

@@ -23,7 +23,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from declip.inference.pooling import Pooled, RubinSums, degrees_of_freedom
+from declip.inference.pooling import Pooled, RubinSums
 
 __all__ = ["CellsAbove", "pooled_share"]
 
@@ -88,6 +88,4 @@ def pooled_share(found: Pooled, above: NDArray[np.float64], settled: float, m: i
     variance += between / m
     if not 0 < variance < found.std_error**2:
         return found
-    share = 1 - of_cells / variance
-    df = degrees_of_freedom(share, m, max(n - 1.0, 1.0))
-    return Pooled(found.estimate, np.sqrt(variance), df, share)
+    return Pooled(found.estimate, np.sqrt(variance), found.df, 1 - of_cells / variance)
