@@ -57,7 +57,7 @@ mutation: $(VENV)/.installed-test ## put faults into intervals and validation; d
 mutation-native: $(VENV)/.installed-test ## the same for the compiled loss of a cell
 	$(BIN)/python -m tests.mutation.native $(ARGS)
 
-reliability: $(VENV)/.installed-test ## measure files, long fits, determinism and hostile input (half an hour)
+reliability: $(VENV)/.installed-test ## measure files, long fits, determinism and hostile input (hours; ARGS=--quick for a few cases)
 	$(BIN)/python -m reliability.persistence $(ARGS)
 	$(BIN)/python -m reliability.hostile $(ARGS)
 
@@ -97,7 +97,7 @@ lint: $(VENV)/.installed-lint ## check style, types and the direction of imports
 cross: $(VENV)/.installed-cross ## compile the kernels for Windows, macOS and musl with Zig (a minute of two cores)
 	$(BIN)/python -m tests.kernels.cross
 
-release-check: ## go through all targets in a fresh clone, build and install what would be released (an hour)
+release-check: ## go through all targets in a fresh clone, build and install what would be released (an hour; ARGS="dist cross" for parts)
 	.ci/release-check $(ARGS)
 
 format: $(VENV)/.installed-lint ## put the Python files in house style

@@ -44,12 +44,12 @@ class Page:
         """Run the studies that are asked for."""
         warnings.simplefilter("ignore")
         parser = argparse.ArgumentParser()
-        parser.add_argument("--quick", action="store_true", help="a tenth; nothing is kept")
+        parser.add_argument("--quick", action="store_true", help="few cases; nothing is kept")
         parser.add_argument("--share", type=float, default=1.0, help="of the cases, such as 0.5")
         parser.add_argument("--resume", action="store_true", help="go on with a broken-off run")
         parser.add_argument("--only", help="one study; the figures of the others stay")
         options = parser.parse_args()
-        share = 0.1 if options.quick else options.share
+        share = 0.001 if options.quick else options.share
         for name, study in self.studies(share, options.resume).items():
             if options.only in (None, name):
                 began = time.monotonic()

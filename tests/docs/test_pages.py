@@ -194,6 +194,15 @@ def test_version_changelog_citation_and_recipe_agree():
     assert importlib.metadata.version("declip") == version
 
 
+def test_the_release_check_goes_through_all_targets():
+    targets = set(re.findall(r"^([a-z-]+):.*##", (ROOT / "Makefile").read_text(), re.M))
+    script = (ROOT / ".ci" / "release-check").read_text()
+    named = set(re.search(r"parts=\((help.*?)\)", script, re.S)[1].split())
+    in_quick_form = {name.removesuffix("-quick") for name in named}
+    assert targets - {"release-check"} == (named | in_quick_form) & targets
+    assert named - targets == {"dist", "pythons"}
+
+
 def test_evidence_pages_say_what_they_were_made_with():
     page = evidence.pages()["evidence/experiments.md"]
     assert "declip 0" in page
