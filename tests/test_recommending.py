@@ -1,11 +1,14 @@
 """Items for users by name, from a fitted model."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pandas as pd
 import pytest
 from sklearn.metrics import ndcg_score
 
-from declip import BayesCMC, FroCMC, Intervals, Recommender, metrics
+from declip import BayesCMC, FroCMC, Intervals, Recommender, metrics, recommending
+from declip.estimators import fitted_low_rank
 
 ITEMS = [f"film {j}" for j in range(12)]
 USERS = [f"user {i}" for i in range(60)]
@@ -47,6 +50,37 @@ def test_items_of_a_kind_are_alike(door):
     assert {item for item, _ in door.similar_items("film 0", n=5)} == set(ITEMS[1:6])
 
 
+def test_an_item_that_nobody_rated_is_like_none(ratings):
+    new = {"row": "ann", "column": ["film 0", "film 99"], "value": [3.0, np.nan]}
+    door = Recommender(FroCMC(2, bias=True, random_state=0).fit(ratings), ratings)
+    door = door.extend(Intervals.from_long(pd.DataFrame(new)))
+    assert door.similar_items("film 99") == []
+    assert "film 99" not in dict(door.similar_items("film 0", n=20, min_ratings=0))
+
+
+def test_factors_that_a_penalty_drew_to_nothing_point_nowhere(ratings, monkeypatch):
+    model = FroCMC(2, bias=True, random_state=0).fit(ratings)
+    Q = fitted_low_rank(model).Q.astype(np.float64)
+    Q[3] = 1e-200  # whose square is 0
+    monkeypatch.setattr(recommending, "fitted_low_rank", lambda _: SimpleNamespace(Q=Q))
+    found = dict(Recommender(model, ratings).similar_items("film 0", n=20))
+    assert set(found) == {*ITEMS} - {"film 0", "film 3"}
+
+
+def test_items_with_few_ratings_are_left_out_of_the_similar(door, ratings):
+    counts = pd.Series(ratings.by_col.row_sizes, ITEMS)
+    fewest = int(counts.median())
+    found = [item for item, _ in door.similar_items(ITEMS[0], n=20, min_ratings=fewest)]
+    assert set(found) == {*counts.index[counts >= fewest]} - {ITEMS[0]}
+
+
+def test_tuning_takes_what_tells_held_out_ratings_best(ratings):
+    door = Recommender.tuned(ratings, n_components=[1, 4], alpha=[0.5, 500.0], random_state=0)
+    # one factor made the ratings, and with the larger penalty it is gone
+    assert (door.model.n_components_, door.model.alpha_) == (1, 0.5)
+    assert {item for item, _ in door.similar_items("film 0", n=5)} == set(ITEMS[1:6])
+
+
 def test_a_new_user_gets_what_is_like_what_they_rated(door):
     found = door.for_new_user({"film 0": 5, "film 7": 1}, n=5)
     assert {item for item, _ in found} == set(ITEMS[1:6])
@@ -55,6 +89,15 @@ def test_a_new_user_gets_what_is_like_what_they_rated(door):
 def test_an_unknown_name_is_told(door):
     with pytest.raises(KeyError, match="user 'nobody' is not among the 60 users"):
         door.recommend("nobody")
+
+
+@pytest.mark.parametrize(
+    ("rated", "message"),
+    [({}, "No ratings"), ({"film 2": 7}, r"item 'film 2' has 7, beyond the scale 1\.0 to 5\.0")],
+)
+def test_ratings_of_a_new_user_that_cannot_be_are_refused(door, rated, message):
+    with pytest.raises(ValueError, match=message):
+        door.for_new_user(rated)
 
 
 def test_precision_counts_the_relevant_among_those_shown():

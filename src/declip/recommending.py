@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from declip.estimators import fitted_low_rank
+from declip.estimators import FroCMC, fitted_low_rank
 from declip.intervals import Intervals
 from declip.joining import Growth
+from declip.model_selection import EntrySearchCV
 
 __all__ = ["Recommender"]
 
@@ -50,6 +51,33 @@ class Recommender:
 
     model: Any
     ratings: Intervals
+
+    @classmethod
+    def tuned(
+        cls,
+        ratings: Intervals,
+        *,
+        n_components: Sequence[int] = (5, 10, 20),
+        alpha: Sequence[float] = (2.0, 4.0, 8.0, 16.0, 32.0),
+        random_state: Any = None,
+    ) -> Recommender:
+        """Fit factors and offsets of users and items, with what held-out ratings are told best by.
+
+        Parameters
+        ----------
+        ratings : Intervals
+            Users are rows, items columns.
+        n_components : sequence of int
+            Numbers of factors to be tried.
+        alpha : sequence of float
+            Strengths of the penalty to be tried; fewer ratings of a user or item ask for more.
+        random_state : int, RandomState instance or None
+            Draws the held-out ratings, of which there are three lots, and where fits begin.
+        """
+        model = FroCMC(bias=True, scale="none", random_state=random_state)
+        grid = {"n_components": list(n_components), "alpha": list(alpha)}
+        search = EntrySearchCV(model, grid, cv=3, random_state=random_state)
+        return cls(search.fit(ratings).best_estimator_, ratings)
 
     def recommend(
         self, user: Any, n: int = 10, exclude_seen: bool = True
@@ -90,10 +118,15 @@ class Recommender:
         exclude_seen : bool, default=True
             Whether to leave out what they rated.
         """
+        low, high = self._scale
+        for item, rating in ratings.items():
+            if not low <= rating <= high:
+                raise ValueError(f"item {item!r} has {rating}, beyond the scale {low} to {high}.")
+        if not ratings:
+            raise ValueError("No ratings: a new user is known by at least one.")
         items = np.array([self._items(item) for item in ratings], dtype=int)
         row = np.full((1, self.ratings.shape[1]), np.nan)
         row[0, items] = list(ratings.values())
-        low, high = self._scale
         bounds = np.where(row <= low, -np.inf, row), np.where(row >= high, np.inf, row)
         cells = replace(Intervals.from_bounds(*bounds), col_labels=self.ratings.col_labels)
         return self._best(self.model.predict(cells)[0], n, items if exclude_seen else [])
@@ -117,7 +150,9 @@ class Recommender:
             self.model, Growth.of(self.ratings.shape, labels, ratings).joined(self.ratings)
         )
 
-    def similar_items(self, item: Any, n: int = 10) -> list[tuple[Any, float]]:
+    def similar_items(
+        self, item: Any, n: int = 10, min_ratings: int = 1
+    ) -> list[tuple[Any, float]]:
         """Return the items whose factors point the same way, as (item, cosine), nearest first.
 
         Parameters
@@ -126,13 +161,18 @@ class Recommender:
             The column.
         n : int, default=10
             How many, at most.
+        min_ratings : int, default=1
+            Items with fewer are left out: the factors of a few ratings may point anywhere. Items
+            without ratings or factors are like none.
         """
         column = self._items(item)
         factors = fitted_low_rank(self.model).Q.astype(np.float64)
-        lengths = np.linalg.norm(factors, axis=1)
-        with np.errstate(invalid="ignore", divide="ignore"):
-            cosine = factors @ factors[column] / (lengths * lengths[column])
-        return self._best(np.nan_to_num(cosine), n, [column])
+        lengths, rated = np.linalg.norm(factors, axis=1), self.ratings.by_col.row_sizes
+        told = (lengths > np.finfo(np.float32).eps * lengths.max(initial=0.0)) & (rated > 0)
+        towards = factors / np.where(told, lengths, np.inf)[:, None]
+        left_out = ~(told & told[column]) | (rated < min_ratings)
+        left_out[column] = True
+        return self._best(towards @ towards[column], n, left_out)
 
     def _best(self, scores: NDArray, n: int, left_out: Any) -> list[tuple[Any, float]]:
         scores = np.array(scores, dtype=np.float64)

@@ -6,8 +6,8 @@ import warnings
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
-from scipy import sparse
 
 import declip
 from declip.cli import main
@@ -16,18 +16,20 @@ README = (Path(__file__).parents[2] / "README.md").read_text()
 TABLE = README.partition("## Your first line")[2].partition("\n\n| ")[2].partition("\n\n")[0]
 LINES = [line for row in TABLE.splitlines()[2:] for line in re.findall(r"`([^`]+)`", row)[-1:]]
 
-NAMES = {name: getattr(declip, name) for name in ("FroCMC", "TrCMC")}
+NAMES = {name: getattr(declip, name) for name in ("Intervals", "Recommender", "TrCMC")}
 
 
 def tables():
     rng = np.random.default_rng(0)
     wide = np.clip(np.round(3.5 + rng.normal(size=(60, 2)) @ rng.normal(size=(2, 30))), 1, 5)
+    rows, cols = np.nonzero(rng.random(wide.shape) < 0.7)
+    names = np.array(["ann", *(f"u{i}" for i in range(1, 60))])
     level = rng.normal(size=(40, 1)) + 0.4 * rng.normal(size=(40, 5))
     demand, stock = np.round(20 * np.exp(0.4 * level)), 25.0
     stars = np.clip(np.round(3.5 + 1.5 * level), 1, 5)
     return {
         "answers": stars,
-        "ratings": sparse.csr_array(wide * (rng.random(wide.shape) < 0.7)),
+        "log": pd.DataFrame({"user": names[rows], "item": cols, "stars": wide[rows, cols]}),
         "sales": np.minimum(demand, stock),
         "stock": stock,
         "proteins": np.where(level < -0.5, np.nan, level),
