@@ -89,6 +89,7 @@ MAKERS: dict[str, Callable[[], str]] = {
     "ratings": lambda: f"\n{facts.ratings()}",
     "commands": lambda: f"\n{commands.page()}",
     "inference": lambda: f"\n{(RESULTS / 'inference.md').read_text()}",
+    "hidden_means": lambda: f"\n{(RESULTS / 'hidden_means.md').read_text()}",
     "printed_restoration": printed_restoration,
     "printed_check": printed_check,
     **{
