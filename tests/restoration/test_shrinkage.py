@@ -23,11 +23,11 @@ def hidden(log_c, n=3000, seed=0, censored_beyond=np.inf):
     mixture = CensoredMixture.of(lower, upper, reach, centre, spread)
     censored = value > censored_beyond
     value = np.minimum(value, censored_beyond)
-    return HiddenCells(N_COLS + cols, mixture, value, censored)
+    return HiddenCells(N_COLS + cols, mixture, value, censored, np.zeros(len(y), bool))
 
 
 def shrinkage(log_c, **more):
-    return TailShrinkage.of(hidden(log_c, **more), N_COLS)
+    return TailShrinkage.of([hidden(log_c, **more)], N_COLS)
 
 
 def test_where_the_method_is_right_nothing_is_drawn_in():
@@ -48,26 +48,42 @@ def test_hidden_cells_say_in_which_direction_and_the_further_the_less_surely():
 
 
 def test_the_posterior_is_that_of_enumeration():
-    # t ~ N(0, s^2), x_j ~ N(t, s^2), u_j ~ N(x_j, 4 s^2) on the grid, and hidden cells seen at u_j
-    cells, grid = hidden(0.5, n=60, seed=3), np.linspace(-1.6, 2.4, 26)
-    at = [np.bincount(cells.group, cells.log_likelihood(x), 2 * N_COLS)[N_COLS:] for x in grid]
-    likelihood = np.exp(np.array(at) - np.max(at, axis=0))
+    # t ~ N(0, s^2), x_j ~ N(t, s^2), and about x_j, with 1.1 s, log c at two moved limits, where
+    # hidden cells are seen, and at the real one
+    tasks, grid = [hidden(0.5, n=60, seed=3), hidden(0.2, n=20, seed=4)], np.linspace(-1.6, 2.4, 26)
+    at = [cells.log_likelihoods(N_COLS)[:, N_COLS:] for cells in tasks]
+    likelihoods = [np.exp(logs - logs.max(axis=0)) for logs in at]
 
     def near(centre, sd):
         density = np.exp(-0.5 * ((grid - centre) / sd) ** 2)
         return density / density.sum()
 
-    joint = np.zeros((26, N_COLS))  # of x_j and all that was seen
+    joint = np.zeros((26, N_COLS))  # of log c at the real limit and all that was seen
     for s in (0.05, 0.2, 0.4, 0.7, 1.0):
-        seen = np.array([near(x, 2 * s) @ likelihood for x in grid])
+        about = [near(x, 1.1 * s) for x in grid]
+        seen = np.prod([[u @ likelihood for u in about] for likelihood in likelihoods], axis=0)
         for t, p in zip(grid, near(0.0, s), strict=True):
             terms = near(t, s)[:, None] * seen
             whole = terms.sum(axis=0)
-            joint += p * terms * [np.delete(whole, j).prod() for j in range(N_COLS)]
+            others = [np.delete(whole, j).prod() for j in range(N_COLS)]
+            joint += p * np.einsum("xu,xj->uj", about, terms) * others
     joint /= joint.sum(axis=0)
-    found, mean = TailShrinkage.of(cells, N_COLS), grid @ joint
+    found, mean = TailShrinkage.of(tasks, N_COLS), grid @ joint
     assert_allclose(found.mean[N_COLS:], mean, rtol=1e-6)
     assert_allclose(found.sd[N_COLS:], np.sqrt(grid**2 @ joint - mean**2), rtol=1e-6)
+
+
+def test_cells_tied_at_a_moved_limit_say_that_the_tail_is_short():
+    # the first of them placed the limit; an exponential tail of rate c has log-likelihood
+    # n log c - c sum(distances), which ties at a distance of 0 raise by log c each
+    alone, tied = hidden(0.0, n=300), hidden(0.0, n=300)
+    tied.value[:60] = tied.mixture.limit[:60]
+    tied.placed[0] = True
+    grid = [tied.log_likelihood(x) - tied.log_likelihood(0.0) for x in (0.5, 1.0)]
+    assert_allclose(grid[0][1:60], 0.5, rtol=1e-9)
+    assert_allclose(grid[1][0], 0.0, atol=0)
+    means = [TailShrinkage.of([cells], N_COLS).mean[N_COLS:] for cells in (alone, tied)]
+    assert (means[1] > means[0]).all()
 
 
 def test_cells_known_by_a_bound_count_as_such():
@@ -77,7 +93,8 @@ def test_cells_known_by_a_bound_count_as_such():
 
 def test_without_evidence_the_shrinkage_is_none_and_uncertain():
     found = shrinkage(0.4)
-    assert_allclose(found.mean[:N_COLS], 0, atol=0.06)  # no floor was hidden
+    # no floor was hidden; the grid of log c ends sooner at its low end
+    assert_allclose(found.mean[:N_COLS], 0, atol=0.1)
     assert (found.sd[:N_COLS] > 0.5).all()
 
 

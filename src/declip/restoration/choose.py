@@ -170,7 +170,9 @@ def _weighed(
     settings: Settings,
 ) -> Choice:
     """Return the mixture of methods under which hidden and held-out cells are likeliest."""
-    shrinkages = [TailShrinkage.of(seen[0].hidden, tasks[0].n_groups) for seen in evidence]
+    shrinkages = [
+        TailShrinkage.of([e.hidden for e in seen], tasks[0].n_groups) for seen in evidence
+    ]
     hidden = np.array(
         [
             np.concatenate(

@@ -153,7 +153,7 @@ class CensoredMixture:
     def log_density(self, values: NDArray) -> NDArray[np.float64]:
         """Return the logarithm of the density at values within the interval, times ``sign``."""
         z = self._standard(self._stretched(values))
-        jacobian = np.where(values > self.anchor, self.log_shrinkage, 0.0)
+        jacobian = np.where(values >= self.anchor, self.log_shrinkage, 0.0)
         log_normal = -0.5 * z**2 - np.log(np.sqrt(2 * np.pi) * self.spread) + jacobian
         return self._mixed(log_normal - self._log_whole)
 
@@ -207,7 +207,7 @@ class CensoredMixture:
         z = np.maximum(self._standard(self._stretched(values)), _ALL_ABOVE)
         decay = np.exp(0.5 * (limit - z) * (limit + z)) / tail
         survival = np.maximum(self.weight @ (decay * erfcx(np.sqrt(0.5) * z)), 1e-300)
-        decay *= np.where(values > self.anchor, self._shrinkage, 1.0) / self.spread
+        decay *= np.where(values >= self.anchor, self._shrinkage, 1.0) / self.spread
         return np.log(survival), np.sqrt(2 / np.pi) * (self.weight @ decay) / survival
 
     def at_survival(self, log_survival: NDArray) -> NDArray[np.float64]:

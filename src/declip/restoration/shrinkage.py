@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,8 +15,8 @@ __all__ = ["HiddenCells", "TailShrinkage"]
 
 # Settled on the tables that the study of `restore` names as those it was tuned on.
 _SPREADS = (0.05, 0.2, 0.4, 0.7, 1.0)  # standard deviations of log c, between which data decide
-_ELSEWHERE = 2.0  # spreads from the log c of hidden cells to that at the real limit
-_CAUTION = 2.0  # of values: log c is taken larger by so many times its variance
+_ELSEWHERE = 1.1  # spreads from the log c of a column to that at any one limit, moved or real
+_CAUTION = 1.0  # of values: log c is taken larger by so many times its variance
 _GRID = np.linspace(-1.6, 2.4, 26)  # of log c
 _NONE = int(np.argmin(abs(_GRID)))
 _ENOUGH_CELLS = 20_000
@@ -35,25 +36,41 @@ class HiddenCells:
         Their truth, or a bound that it lies beyond, times the sign of the mixture.
     censored : ndarray of bool
         Whether only the bound is known.
+    placed : ndarray of bool
+        Whether the limit was put at the cell, which then tells nothing of what lies beyond; others
+        that are tied with it do.
     """
 
     group: NDArray[np.intp]
     mixture: CensoredMixture
     value: NDArray[np.float64]
     censored: NDArray[np.bool_]
+    placed: NDArray[np.bool_]
 
     def some(self, most: int = _ENOUGH_CELLS) -> HiddenCells:
         """Return at most about so many of the cells, evenly spread."""
         part = slice(None, None, -(-len(self.group) // most) or 1)
         return HiddenCells(
-            self.group[part], self.mixture.take(part), self.value[part], self.censored[part]
+            self.group[part],
+            self.mixture.take(part),
+            self.value[part],
+            self.censored[part],
+            self.placed[part],
         )
 
     def log_likelihood(self, log_shrinkage: NDArray | float) -> NDArray[np.float64]:
         """Return that of each cell under a shrinkage."""
         value = np.maximum(self.value, self.mixture.limit)
         law = self.mixture.shrunk(np.broadcast_to(log_shrinkage, value.shape))
-        return np.where(self.censored, law.log_survival(value), law.log_density(value))
+        told = np.where(self.censored, law.log_survival(value), law.log_density(value))
+        return np.where(self.placed, 0.0, told)
+
+    def log_likelihoods(self, n_groups: int) -> NDArray[np.float64]:
+        """Return the sums over each side and column, for every log c of a grid."""
+        some = self.some()
+        return np.array(
+            [np.bincount(some.group, some.log_likelihood(x), 2 * n_groups) for x in _GRID]
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,12 +87,15 @@ class TailShrinkage:
     sd: NDArray[np.float64]
 
     @classmethod
-    def of(cls, hidden: HiddenCells, n_groups: int) -> TailShrinkage:
-        """Return the posterior at the real limits, given cells that were hidden inside them."""
-        some = hidden.some()
-        totals = [np.bincount(some.group, some.log_likelihood(x), 2 * n_groups) for x in _GRID]
-        halves = [_posterior(half) for half in np.split(np.array(totals), 2, axis=1)]
-        return cls(*(np.concatenate(part) for part in zip(*halves, strict=True)))
+    def of(cls, tasks: Sequence[HiddenCells], n_groups: int) -> TailShrinkage:
+        """Return the posterior at the real limits, given cells hidden by limits inside them.
+
+        Cells hidden just inside a real limit tell most of what lies beyond it, but they are few;
+        those of a limit moved further are more. Both are judged as limits of the same column.
+        """
+        totals = np.array([hidden.log_likelihoods(n_groups) for hidden in tasks])
+        sides = [_posterior(side) for side in np.split(totals, 2, axis=2)]
+        return cls(*(np.concatenate(part) for part in zip(*sides, strict=True)))
 
     def for_values(self, mixture: CensoredMixture, group: NDArray) -> CensoredMixture:
         """Return distributions drawn in for their expected values.
@@ -90,10 +110,12 @@ class TailShrinkage:
 
 
 def _posterior(hidden: NDArray) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return mean and standard deviation of log c of columns that share a normal prior.
+    """Return mean and standard deviation of log c at the real limits of columns.
 
-    Its mean t is itself normal about 0, with the same spread s; both are integrated over a grid.
-    Where the methods are right, s is small and next to nothing is drawn in.
+    ``hidden`` holds log-likelihoods by task, log c and column. Columns share a normal prior, whose
+    mean t is itself normal about 0, with the same spread s; both are integrated over a grid. At a
+    limit log c is normal about that of its column. Where the methods are right, s is small and next
+    to nothing is drawn in.
     """
     found = [_given_spread(hidden, s) for s in _SPREADS]
     weight = softmax([log_evidence for _, log_evidence in found])
@@ -103,14 +125,18 @@ def _posterior(hidden: NDArray) -> tuple[NDArray[np.float64], NDArray[np.float64
 
 
 def _given_spread(hidden: NDArray, s: float) -> tuple[NDArray[np.float64], float]:
-    """Return the posterior of log c on the grid, by column, and the log-evidence for s."""
-    top, prior = hidden.max(axis=0), _normal(s)
-    likelihood = _normal(_ELSEWHERE * s).T @ np.exp(hidden - top)
+    """Return the posterior of log c at real limits, by column, and the log-evidence for s."""
+    elsewhere, prior = _normal(_ELSEWHERE * s), _normal(s)
+    top = hidden.max(axis=1, keepdims=True)
+    # log p(hidden cells | x) of a column: a sum over its moved limits
+    log_column = np.log(elsewhere.T @ np.exp(hidden - top) + 1e-300).sum(axis=0)
+    highest = log_column.max(axis=0)
+    likelihood = np.exp(log_column - highest)
     evidence = prior.T @ likelihood + 1e-300  # p(column | t)
     log_t = np.log(evidence).sum(axis=1) + np.log(prior[:, _NONE] + 1e-300)
-    # p(x | all) = likelihood(x) sum_t p(x | t) p(t) / p(column | t)
-    density = likelihood * (prior @ (softmax(log_t)[:, None] / evidence))
-    return density / density.sum(axis=0), float(top.sum() + logsumexp(log_t))
+    # p(x | all) = likelihood(x) sum_t p(x | t) p(t) / p(column | t), then from there to the limit
+    density = elsewhere @ (likelihood * (prior @ (softmax(log_t)[:, None] / evidence)))
+    return density / density.sum(axis=0), float(top.sum() + highest.sum() + logsumexp(log_t))
 
 
 def _normal(sd: float) -> NDArray[np.float64]:
