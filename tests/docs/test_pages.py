@@ -109,6 +109,13 @@ def test_the_commands_of_a_newcomer_run(page, file_of, tmp_path, capsys):
     assert {p.name for p in tmp_path.iterdir()} == {file.name} | NEWCOMERS[page][1]
 
 
+@pytest.mark.parametrize("page", [*NEWCOMERS, "python", "command"])
+def test_a_start_page_leads_to_formats_and_options(page):
+    text = (DOCS / "start" / f"{page}.md").read_text()
+    assert "(../reference/formats.md)" in text
+    assert "(../reference/commands.md)" in text
+
+
 @pytest.mark.parametrize("page", NEWCOMERS)
 def test_a_page_of_a_newcomer_is_one_screen(page):
     assert len((DOCS / "start" / f"{page}.md").read_text().splitlines()) <= 60
