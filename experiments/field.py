@@ -1,14 +1,15 @@
 """`restore` beside what the fields use, on tables with known truth that nothing was tuned on.
 
-    python experiments/field.py
+    python experiments/field.py [--again]
 
 Tables that come with statsmodels and scikit-learn, at most 150 rows and 10 columns of each, are
 clipped at quantiles of their columns: floors, ceilings, or both. Columns that are positive and
 skewed are in logarithms, for all methods alike. None of the tables was looked at when `restore`
-was made. The methods are in ``experiments/peers.py``. Reported are, for the clipped cells, the
-root mean squared error relative to leaving them at their limit and, where a method gives bands,
-the share of the truths in those of 90 %; for the columns, how far mean and standard deviation of
-the completed column are from the true ones; and seconds of the processor.
+was made, and it runs with its defaults. The methods are in ``experiments/peers.py``; what they make
+of a case is stored apart, and ``--again`` runs `restore` alone anew. Reported are, for the clipped
+cells, the root mean squared error relative to leaving them at their limit and, where a method gives
+bands, the share of the truths in those of 90 %; for the columns, how far mean and standard
+deviation of the completed column are from the true ones; and seconds of the processor.
 """
 
 from __future__ import annotations
@@ -31,8 +32,10 @@ from declip import Intervals, restore
 from declip.environment import in_words
 
 RUNS = Runs(RESULTS / "field.jsonl")
+PEERS_RUNS = Runs(RESULTS / "peers" / "field.jsonl")
 OWN, LEFT = "declip restore", "left at the limit"
-METHODS = (OWN, *LIKELIHOODS, *SIMPLE)
+PEERS = (*LIKELIHOODS, *SIMPLE)
+METHODS = (OWN, *PEERS)
 TREATMENTS = {"floors": (0.25, 1.0), "ceilings": (0.0, 0.75), "both": (0.15, 0.85)}
 _COVERAGE = 0.9
 _LARGEST = 150, 10
@@ -84,11 +87,12 @@ def clipped(truth: np.ndarray, logs: np.ndarray, treatment: str) -> Censored:
     return Censored(lower, upper, np.where(below & positive, halved, limit))
 
 
-def run(name: str, treatment: str, seed: int) -> dict[str, Any]:
-    rng = np.random.default_rng([seed, *name.encode()])
-    truth, logs = table_of(name, rng)
-    table = clipped(truth, logs, treatment)
-    found = {method: _measured(method, table, truth, rng) for method in METHODS}
+def run(methods: Sequence[str], table: str, treatment: str, seed: int) -> dict[str, Any]:
+    """Measure methods on a case."""
+    rng = np.random.default_rng([seed, *table.encode()])
+    truth, logs = table_of(table, rng)
+    case = clipped(truth, logs, treatment)
+    found = {method: _measured(method, case, truth, rng) for method in methods}
     return {"shape": list(truth.shape), "found": found}
 
 
@@ -115,7 +119,7 @@ def _measured(
 def _completed(method: str, table: Censored, rng: np.random.Generator) -> tuple[np.ndarray, ...]:
     if method == OWN:
         cells = Intervals.from_bounds(table.lower, table.upper)
-        r = restore(cells, coverage=_COVERAGE, rounding="none", progress=False)
+        r = restore(cells, coverage=_COVERAGE, progress=False)
         return r.table, r.lower, r.upper
     if method in LIKELIHOODS:
         return by_likelihood(method, table, _COVERAGE)
@@ -134,7 +138,7 @@ def page(rows: list[dict[str, Any]]) -> str:
         "from the true ones; the share of truths in bands of 90 %, where there are any; median "
         "seconds of one processor. Trees and soft-impute learn from the exact cells alone: they "
         "hardly ever reach beyond a limit, and what they say within it is put at the limit. "
-        '`restore` runs with `rounding="none"` and is told nothing of the ends of a scale. '
+        "`restore` runs with its defaults and is told nothing of the ends of a scale. "
         "Pixels end at 0 and 16, and many lie there: a limit at such an end hides nothing, and "
         "what is restored beyond it is wrong. Tell `restore` of such an end by `between=`.\n",
     ]
@@ -202,16 +206,20 @@ def main() -> None:
     )
     parser.add_argument("--tables", nargs="+", default=list(TABLES), choices=list(TABLES))
     parser.add_argument("--seed", type=int, default=11)
+    parser.add_argument("--again", action="store_true", help="run restore anew")
     args = parser.parse_args()
     warnings.simplefilter("ignore")
     rows = []
     with progress() as bar:
         todo = list(product(args.tables, TREATMENTS))
         for name, treatment in bar.track(todo, description="tables"):
-            settings = {"table": name, "treatment": treatment, "seed": args.seed}
+            case = {"table": name, "treatment": treatment, "seed": args.seed}
             key = f"{name} {treatment} seed {args.seed}".replace(" ", "-")
-            work = lambda n=name, t=treatment: run(n, t, args.seed)  # noqa: E731
-            rows.append(RUNS.resume(key, settings, work))
+            if args.again:
+                RUNS.forget(key)
+            others = PEERS_RUNS.resume(key, case, lambda c=case: run(PEERS, **c))
+            ours = RUNS.resume(key, case, lambda c=case: run([OWN], **c))
+            rows.append(ours | {"found": ours["found"] | others["found"]})
     publish("field", page(rows))
 
 

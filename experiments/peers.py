@@ -168,15 +168,16 @@ LIKELIHOODS = {"ML by column": ColumnTobit, "full covariance": CensoredNormal}
 
 def by_likelihood(name: str, table: Censored, coverage: float) -> tuple[np.ndarray, ...]:
     """Return the table at its means under a censored normal, and the ends of bands."""
-    fitted = LIKELIHOODS[name]().fit(Intervals.from_bounds(table.lower, table.upper))
-    rows, cols = np.nonzero(~table.exact)
-    ends = table.lower[rows, cols], table.upper[rows, cols]
-    reach = np.full((2, len(rows)), -np.inf)
-    law = CensoredMixture.of(*ends, reach, *components(fitted, rows, cols))
-    out = table.limit.copy()
-    low, high = table.lower.copy(), table.upper.copy()
-    out[rows, cols] = law.sign * (law.limit + law.moments()[0])
+    shift, unit = table.limit.mean(axis=0), table.limit.std(axis=0)
+    low, high = (table.lower - shift) / unit, (table.upper - shift) / unit
+    fitted = LIKELIHOODS[name]().fit(Intervals.from_bounds(low, high))
+    out = (table.limit - shift) / unit
+    at = np.nonzero(~table.exact)
+    reach = np.full((2, len(at[0])), -np.inf)
+    law = CensoredMixture.of(low[at], high[at], reach, *components(fitted, *at))
+    out[at] = law.sign * (law.limit + law.moments()[0])
     far = law.sign * law.quantile(1 - coverage)
-    low[rows, cols] = np.where(law.sign > 0, law.limit, far)
-    high[rows, cols] = np.where(law.sign > 0, far, -law.limit)
-    return out, low, high
+    low[at] = np.where(law.sign > 0, law.limit, far)
+    high[at] = np.where(law.sign > 0, far, -law.limit)
+    complete, *bands = (shift + unit * x for x in (out, low, high))
+    return np.where(table.exact, table.limit, complete), *bands

@@ -46,3 +46,14 @@ def test_a_likelihood_gives_values_and_bands_below_the_floor(method, table):
     at = ~censored.exact
     assert ((low <= found) & (found <= high))[at].all()
     assert 0.85 < ((low <= truth) & (truth <= high))[at].mean() < 0.95
+
+
+@pytest.mark.parametrize("method", LIKELIHOODS)
+def test_a_likelihood_does_not_depend_on_the_units_of_columns(method, table):
+    _, censored = table
+    unit = np.array([1.0, 1e-3, 50.0, 1e4])
+    other = Censored(*(unit * x + 7 for x in (censored.lower, censored.upper, censored.half)))
+    for here, there in zip(
+        by_likelihood(method, censored, 0.9), by_likelihood(method, other, 0.9), strict=True
+    ):
+        np.testing.assert_allclose(unit * here + 7, there, rtol=1e-6, atol=1e-6)
