@@ -28,6 +28,7 @@ extensions = [
 exclude_patterns = ["_build", "gallery", "generated/**/*.ipynb", "sg_execution_times.rst"]
 templates_path = ["_templates"]
 
+highlight_language = "text"  # commands and files; Python is named
 highlight_options = {name: {"stripnl": True} for name in ("python", "cpp", "toml")}
 
 html_theme = "pydata_sphinx_theme"
