@@ -24,6 +24,11 @@ def objective(M, P, Q, alpha):
     return 0.5 * np.sum((M - P @ Q.T) ** 2) + 0.5 * alpha * (np.sum(P**2) + np.sum(Q**2))
 
 
+def coherence(X, rank):
+    U, _, Vt = np.linalg.svd(X)
+    return max((U[:, :rank] ** 2).sum(axis=1).max(), (Vt[:rank] ** 2).sum(axis=0).max())
+
+
 def test_1_the_printed_start_has_the_square_of_the_level_in_every_cell():
     P, Q = printed_start(3, 5)
     assert_allclose(P @ Q.T, (C + 1) ** 2)
@@ -121,9 +126,8 @@ def test_8_lemma_3_holds_with_the_operator_norm_and_one_coherence():
     for _ in range(50):
         X = rng.normal(size=(8, 3)) @ rng.normal(size=(3, 6))
         Y = rng.normal(size=(8, 6))
-        U, S, Vt = np.linalg.svd(X)
-        mu = max((U[:, :3] ** 2).sum(axis=1).max(), (Vt[:3] ** 2).sum(axis=0).max())
-        assert np.linalg.norm(X * Y, "nuc") <= mu * S[0] * np.linalg.norm(Y, "nuc") + 1e-12
+        bound = coherence(X, 3) * np.linalg.norm(X, 2) * np.linalg.norm(Y, "nuc")
+        assert np.linalg.norm(X * Y, "nuc") <= bound + 1e-12
 
 
 def test_10_the_constant_must_be_16_times_1_plus_root_6_times_e():
@@ -248,6 +252,13 @@ def test_18_the_identity_is_of_the_size_of_the_factors():
     assert ridge(M, np.ones((7, K)), 0.1).shape == (9, K)
     with pytest.raises(ValueError, match="broadcast"):
         np.ones((7, K)).T @ np.ones((7, K)) + 0.1 * np.eye(3)
+
+
+def test_19_a_clipped_matrix_can_be_far_more_coherent_than_the_matrix():
+    signs = np.r_[1.0, -np.ones(9)]
+    X = np.outer(signs, signs)
+    assert_allclose(coherence(X, 1), 0.1)
+    assert_allclose(coherence(np.minimum(X, 0), 2), 1.0)  # one row and one column are left
 
 
 def test_b_one_newton_step_on_the_active_set_raises_the_loss():
