@@ -9,7 +9,7 @@ from tests.twin import random_bounds
 
 from declip import Intervals, svd
 from declip.lowrank import LowRank
-from declip.solvers.exact import _Splitting
+from declip.solvers.exact import _Observed
 
 INF = np.inf
 
@@ -71,7 +71,7 @@ def test_any_dual_point_gives_a_finite_bound_below_the_optimum():
         rng = np.random.default_rng(seed)
         intervals = problem(seed)
         optimum = minimum_trace_norm(intervals, tol=1e-7, max_iter=20000).proof.upper
-        split = _Splitting(intervals)
+        split = _Observed(intervals)
         X, x = LowRank.zero(intervals.shape), np.zeros(len(intervals))
         for size in (0.0, 0.01, 1.0, 100.0):
             # Wrong signs at ceilings and floors among them: these must be dropped.
@@ -82,7 +82,7 @@ def test_any_dual_point_gives_a_finite_bound_below_the_optimum():
 
 def test_a_dual_point_of_the_wrong_sign_counts_for_nothing():
     intervals = Intervals.from_bounds(np.array([[1.0, -INF]]), np.array([[INF, -1.0]]))
-    split = _Splitting(intervals)
+    split = _Observed(intervals)
     X, x = LowRank.zero((1, 2)), np.zeros(2)
     wrong = np.where(np.isinf(split.upper), -0.5, 0.5)
     assert split.bracket(X, x, wrong).lower == 0
@@ -91,7 +91,7 @@ def test_a_dual_point_of_the_wrong_sign_counts_for_nothing():
 
 def test_the_dual_residual_is_the_excess_of_the_spectral_norm():
     intervals = Intervals.from_table(np.diag([1.0, 2.0]))
-    split = _Splitting(intervals)
+    split = _Observed(intervals)
     X, x = LowRank.zero((2, 2)), np.zeros(4)
     y = np.where(split.rows == split.cols, 3.0, 0.0)
     assert_allclose(split.bracket(X, x, y).dual_residual, 2.0, rtol=1e-14)
@@ -248,6 +248,19 @@ def test_matrix_free_steps_bracket_the_same_optimum(monkeypatch):
     assert free.proof.lower <= dense.proof.upper
     assert free.proof.upper >= dense.proof.lower
     assert_allclose(free.proof.upper, dense.proof.upper, rtol=1e-3)  # the larger gap
+
+
+def test_a_table_beyond_single_precision_ends_where_matrix_free_steps_do():
+    M = low_rank(9, (160, 140), centre=1)
+    M[np.random.default_rng(0).random(M.shape) < 0.2] = np.nan
+    ceiling = np.nanquantile(M, 0.9)
+    intervals = Intervals.from_table(np.minimum(M, ceiling), ceiling=ceiling)
+    found = minimum_trace_norm(intervals, tol=1e-7, max_iter=5000)
+    other = minimum_trace_norm(intervals, tol=1e-5, max_iter=5000, max_rank=140)  # no cap
+    assert found.converged
+    assert other.converged
+    assert_allclose(found.proof.upper, other.proof.upper, rtol=1.01e-5)  # the gap of each
+    assert distance(intervals, found.model.block()) <= 1e-7
 
 
 # What is returned.

@@ -16,7 +16,7 @@ from declip.solvers import (
     limit_model,
 )
 from declip.solvers.dense_cells import dense_cells, joint_prox
-from declip.solvers.splitting import _Splitting
+from declip.solvers.splitting import Splitting
 from declip.svd import _single_shrink, shrink, shrink_near
 
 INF = np.inf
@@ -171,7 +171,7 @@ def test_a_large_table_is_worked_on_in_single_precision(second):
     limits = LIMITS["ceiling"]
     intervals = clipped_table(18, limits, (140, 150))
     penalty = TracePenalty(0.3, 0.2, limits) if second else TracePenalty(0.3)
-    run = _Splitting(intervals, penalty, 0.0)
+    run = Splitting(intervals, penalty, 0.0)
     run.begin(Start(limit_model(intervals, limits, 1.0)))
     run.step()
     assert {F.dtype for F in (run.X, run.state.Z, *run.state.duals)} == {np.dtype(np.float32)}
@@ -197,7 +197,7 @@ def test_the_gap_is_never_negative_and_bounds_the_distance_from_the_optimum(tobi
     for seed in range(5):
         intervals, alpha = problem(seed)
         scale = 0.8 if tobit else 0.0
-        run = _Splitting(intervals, TracePenalty(alpha), scale)
+        run = Splitting(intervals, TracePenalty(alpha), scale)
         run.begin(Start(LowRank.zero(intervals.shape), scale))
         proofs = []
         for _ in range(100):

@@ -1,5 +1,9 @@
 """Trace-norm minimisation under hard intervals, by Douglas-Rachford splitting.
 
+A table that fits densely goes the way of `declip.solvers.splitting`, with the projection onto the
+intervals as the step of the cells; U / threshold is the dual point. For a large one, or one with a
+cap on its rank,
+
     X <- shrink(Z, tau),   R <- the projection of 2 X - Z onto the intervals,   Z <- Z + R - X
 
 Outside the observed cells R = 2 X - Z, so Z = X + S with S sparse: S = clip(v) - v at the observed
@@ -8,7 +12,8 @@ cells, v = 2 X - Z. S / tau is the dual point.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,8 +22,10 @@ from scipy import sparse
 from declip.intervals import Intervals
 from declip.losses import Hinge
 from declip.lowrank import LowRank
+from declip.solvers.dense_cells import DenseCells
 from declip.solvers.solution import Solution, Stopping
-from declip.svd import SparsePlusLowRank, operator_norm, shrink, trace_norm
+from declip.solvers.splitting import Splitting, Start, TracePenalty, followed
+from declip.svd import SparsePlusLowRank, fits_dense, operator_norm, shrink, trace_norm
 
 __all__ = ["Bracket", "minimum_trace_norm"]
 
@@ -55,8 +62,8 @@ _UNKNOWN = Bracket(np.nan, np.nan, np.nan, np.nan)  # between two looks at the r
 
 
 @dataclass
-class _Splitting:
-    """The iterate X and the sparse part S of Z = X + S."""
+class _Observed:
+    """The observed cells as triplets, and what they say of a matrix."""
 
     intervals: Intervals
 
@@ -95,10 +102,67 @@ def minimum_trace_norm(
     """Return the matrix of least trace norm within the intervals; its proof is a `Bracket`.
 
     Stops when both the gap, relative to the trace norm, and the primal residual are below ``tol``.
+    """
+    if max_rank is not None or not fits_dense(intervals.shape):
+        return _matrix_free(intervals, stopping, max_rank)
+    run = _Hard(intervals)
+    found = followed(run, Start(LowRank.zero(intervals.shape, intervals.dtype)), stopping)
+    return replace(found, proof=found.proof or run.bracket())
+
+
+class _HardCells(DenseCells):
+    """Cells that are held within their intervals."""
+
+    def prox(self, V: NDArray, rho: float) -> NDArray:
+        """Return the projection of V."""
+        return self.nearest(V)
+
+
+class _Hard(Splitting):
+    """The splitting with hard intervals; the history is that of the trace norm."""
+
+    def __init__(self, intervals: Intervals) -> None:
+        super().__init__(intervals, TracePenalty(1.0), 0.0)
+        self.observed = _Observed(intervals)
+
+    def _cells(self, dtype: Any, scale: float) -> DenseCells:
+        return _HardCells(self.intervals, dtype)
+
+    @property
+    def least_threshold(self) -> float:
+        """None: there is no loss that would set a scale."""
+        return 0.0
+
+    def _is_optimal_at_zero(self) -> bool:
+        return not self.cells.nearest(np.zeros(self.intervals.shape)).any()
+
+    def _value(self, X: NDArray, trace_norm: float, scale: float) -> float:
+        return trace_norm
+
+    def look(self, tol: float) -> None:
+        """Keep the latest matrix, bracket its trace norm if it is time, and end or go on."""
+        state = self.state
+        state.best, state.proof = self._model(), None
+        if self.due and self.settling:
+            state.proof = proof = self.bracket()
+            self._judge(max(proof.gap / (proof.upper or 1.0), proof.primal_residual), tol)
+            self._balance()
+        state.history.append(self._trace_norm())
+
+    def bracket(self) -> Bracket:
+        """Return what is known of the least trace norm by the latest matrix and multipliers."""
+        state, at = self.state, (self.observed.rows, self.observed.cols)
+        y = state.duals[0][at].astype(np.float64) / -state.threshold
+        return self.observed.bracket(state.best, state.best.predict(*at), y)
+
+
+def _matrix_free(intervals: Intervals, stopping: Stopping, max_rank: int | None) -> Solution:
+    """Return the same for a table that is never held densely.
+
     The step tau follows the balance of the two residuals, with the dual point kept.
     """
     resume_point = stopping.resume_point
-    split = _Splitting(intervals)
+    split = _Observed(intervals)
     if resume_point.state is None:
         s = -split.outside(np.zeros(len(intervals)))
         tau = 0.1 * operator_norm(split.sparse(s)) or 1.0

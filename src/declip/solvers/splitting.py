@@ -30,11 +30,11 @@ from declip.losses import Loss
 from declip.lowrank import LowRank
 from declip.objective import Certificate
 from declip.solvers.als import TableResiduals
-from declip.solvers.dense_cells import dense_cells, dot, joint_prox
+from declip.solvers.dense_cells import DenseCells, dense_cells, dot, joint_prox
 from declip.solvers.solution import Solution, Stopping
 from declip.svd import nuclear_norm, operator_norm, shrink_near, truncated_svd
 
-__all__ = ["Start", "TracePenalty", "douglas_rachford"]
+__all__ = ["Splitting", "Start", "TracePenalty", "douglas_rachford", "followed"]
 
 _RELAXATION = 1.6
 _FIRST, _LAST = 5.0, 0.08  # thresholds: of the last one, and of the second singular value
@@ -82,7 +82,7 @@ class _State:
     history: list[float]
     best: LowRank
     scale: float
-    proof: Certificate | None = None  # of the best, if it was looked at
+    proof: Any = None  # of the best, if it was looked at
     least: float = np.inf  # gap so far
     stalled: int = 0  # certificates since
     next_change: int = _FIRST_CHANGE  # of the last threshold
@@ -95,7 +95,7 @@ class _State:
         self.least, self.stalled = np.inf, 0
 
 
-class _Splitting:
+class Splitting:
     """The problem, the state of the iteration on it, and its latest X."""
 
     def __init__(self, intervals: Intervals, penalty: TracePenalty, scale: float) -> None:
@@ -105,10 +105,14 @@ class _Splitting:
     def _hold_in(self, dtype: Any, scale: float) -> None:
         """Hold what stays the same, cells and limits, in the precision of the iteration."""
         limits = self.penalty.limits
-        self.cells = dense_cells(self.intervals, dtype, scale)
+        self.cells = self._cells(dtype, scale)
         self.limits = limits and limits.astype(dtype)
 
+    def _cells(self, dtype: Any, scale: float) -> DenseCells:
+        return dense_cells(self.intervals, dtype, scale)
+
     def begin(self, start: Start) -> None:
+        """Set the state for the first iteration."""
         X = start.model.block().astype(np.float64)
         value = self._value(X, float(start.model.singular_values().sum()), start.scale)
         near, zero = start.near, np.zeros_like(X)
@@ -116,7 +120,7 @@ class _Splitting:
             X, near = zero, True
         second = _second_singular_value(self.cells.nearest(zero))
         # what the second singular value of all cells may be
-        last = max(_LAST * second / sqrt(len(self.intervals) / X.size), self.strength)
+        last = max(_LAST * second / sqrt(len(self.intervals) / X.size), self.least_threshold)
         Z, threshold = (X, last) if near else (self.cells.nearest(X), _FIRST * last)
         duals = self._duals(Z, self.strength / threshold) if near else [zero for _ in self.weights]
         bases: list[NDArray | None] = [None for _ in duals]
@@ -138,6 +142,7 @@ class _Splitting:
         return [G / rho - (limits.side(Z) == 0) * W, W]
 
     def resume(self, fields: tuple) -> None:
+        """Set the state as it was left."""
         self.state = _State(*fields)
         self._hold_in(self.state.Z.dtype, self.state.scale)
 
@@ -147,14 +152,22 @@ class _Splitting:
 
     @property
     def weights(self) -> list[float]:
+        """Of the trace norms."""
         return self.penalty.weights
 
     @property
     def strength(self) -> float:
+        """The sum of the weights."""
         return sum(self.weights)
 
     @property
+    def least_threshold(self) -> float:
+        """The threshold at which rho is the curvature of the loss."""
+        return self.strength
+
+    @property
     def rho(self) -> float:
+        """The penalty of the augmented Lagrangian."""
         return self.strength / self.state.threshold
 
     @property
@@ -201,13 +214,15 @@ class _Splitting:
         V, T = moved
         return list(joint_prox(self.cells, limits, V, T, rho, side))
 
+    @property
+    def due(self) -> bool:
+        """Whether it is time for a certificate."""
+        every = _CHECK_EVERY if min(self.state.Z.shape) > _SMALL else _CHECK_SMALL
+        return len(self.state.history) % every == 0
+
     def look(self, tol: float) -> None:
         """Note the objective, certify it if it is time, and end or go on in double precision."""
-        state = self.state
-        due = (
-            len(state.history) % (_CHECK_EVERY if min(state.Z.shape) > _SMALL else _CHECK_SMALL)
-            == 0
-        )
+        state, due = self.state, self.due
         if due and state.scale > 0:
             self._update_scale()
         value, proof = state.history[-1], None
@@ -215,15 +230,15 @@ class _Splitting:
             value = self._value(self.X, self._trace_norm(), state.scale)
         if due and self.settling:
             proof = self._certificate()
-            self._judge(proof, tol)
+            self._judge(proof.gap / (proof.objective or 1.0), tol)
             self._balance()
         if value < state.history[-1] or state.converged:
             state.best, state.proof = self._model(), proof
         state.history.append(min(value, state.history[-1]))
 
-    def _judge(self, proof: Certificate, tol: float) -> None:
-        """Say whether the proof is good enough, in double precision."""
-        state, gap = self.state, proof.gap / (proof.objective or 1.0)
+    def _judge(self, gap: float, tol: float) -> None:
+        """Say whether the relative gap is small enough, in double precision."""
+        state = self.state
         state.stalled = 0 if gap < 0.9 * state.least else state.stalled + 1
         state.least = min(gap, state.least)
         if state.Z.dtype == np.float64:
@@ -261,7 +276,7 @@ class _Splitting:
         state, penalty = self.state, self.penalty.alpha * self._trace_norm()
         fit, now = TableResiduals(self.intervals, self._model()), Loss.of_scale(state.scale)
         state.scale = now.estimated(fit, self.cells.loss(self.X), penalty)[0].scale
-        self.cells = dense_cells(self.intervals, state.Z.dtype, state.scale)
+        self.cells = self._cells(state.Z.dtype, state.scale)
 
     def _certificate(self) -> Certificate:
         loss, trace_norm = self.cells.loss(self.X), self._trace_norm()
@@ -324,7 +339,11 @@ def douglas_rachford(
         The X with the lowest objective that was seen. Its proof is a `Certificate`, or None if it
         was not looked at. With a penalty on Clip(X) the objective is computed only then.
     """
-    run = _Splitting(intervals, penalty, start.scale)
+    return followed(Splitting(intervals, penalty, start.scale), start, stopping)
+
+
+def followed(run: Splitting, start: Start, stopping: Stopping) -> Solution:
+    """Return where a splitting ends that begins at a start, or is taken up again."""
     if stopping.resume_point.state is None:
         run.begin(start)
     else:
