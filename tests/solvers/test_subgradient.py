@@ -248,7 +248,7 @@ def test_strips_do_not_change_the_result(limits, cells, monkeypatch):
 
 
 @each_limit
-@pytest.mark.parametrize("share", [0.0, 1.0], ids=["strips", "listed"])
+@pytest.mark.parametrize("share", [0.0, 0.3, 1.0], ids=["strips", "some mixed", "listed"])
 @pytest.mark.parametrize("cells", [25, 1000])
 def test_the_matrix_free_path_agrees_with_the_dense_one(limits, cells, share, monkeypatch):
     intervals, start = table(10, limits), random_start(10)
@@ -258,6 +258,7 @@ def test_the_matrix_free_path_agrees_with_the_dense_one(limits, cells, share, mo
     dense = subgradient_descent(intervals, start, limits, 0.2, 0.3, **how)
     monkeypatch.setattr(clipping, "_STRIP", cells)
     monkeypatch.setattr(clipping, "_SPARSE_UP_TO", share)
+    monkeypatch.setattr(clipping, "_LISTED_UP_TO", 1.0)
     monkeypatch.setattr(svd, "_DENSE_UP_TO", 0)
     free = subgradient_descent(intervals, start, limits, 0.2, 0.3, **how)
     assert_allclose(free.model.block(), dense.model.block(), rtol=0, atol=1e-9)
@@ -266,12 +267,13 @@ def test_the_matrix_free_path_agrees_with_the_dense_one(limits, cells, share, mo
 
 @each_limit
 @pytest.mark.parametrize("level", [-2.0, 0.0, 2.0])
-@pytest.mark.parametrize("share", [0.0, 1.0], ids=["strips", "listed"])
-def test_both_forms_of_the_clipped_matrix_are_the_matrix(limits, level, share, monkeypatch):
+@pytest.mark.parametrize("share", [0.0, 0.3, 1.0], ids=["strips", "some mixed", "listed"])
+def test_all_forms_of_the_clipped_matrix_are_the_matrix(limits, level, share, monkeypatch):
     X = random_start(20)
     shift = LowRank(np.full((SHAPE[0], 1), level), np.ones((SHAPE[1], 1)))
     X = LowRank(np.hstack([X.A, shift.A]), np.hstack([X.B, shift.B]))
     monkeypatch.setattr(clipping, "_SPARSE_UP_TO", share)
+    monkeypatch.setattr(clipping, "_LISTED_UP_TO", 1.0)
     monkeypatch.setattr(svd, "_DENSE_UP_TO", 0)
     found = clipping.clipping(X, limits)
     dense = np.clip(X.block(), limits.floor, limits.ceiling)
@@ -292,7 +294,15 @@ def test_cells_are_listed_only_if_few_differ_from_their_column(monkeypatch):
     assert (listed.sides == 1).all()
     beyond.A[7] = 0.5  # one row of twenty cells within
     assert len(clipping.clipping(beyond, limits).rows) == 20
-    beyond.A[::2] = 0.5
+    beyond.B[:3] = 0.1  # three columns within, all of their cells
+    found = clipping.clipping(beyond, limits)
+    assert (found.sides[:3] == 0).all()
+    assert len(found.rows) == 17
+    beyond.A[::2] = 0.5  # half of the others within: mixed columns, of which no cell is listed
+    found = clipping.clipping(beyond, limits)
+    assert (found.sides[3:] == clipping._MIXED).all()
+    assert len(found.rows) == 0
+    beyond.B[:] = 1.0
     assert isinstance(clipping.clipping(beyond, limits), clipping._InStrips)
 
 
