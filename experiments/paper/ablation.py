@@ -20,7 +20,7 @@ from declip.solvers import ClippedTraceProblem, Limits, limit_model
 THRESHOLDS = (5, 6, 7, 8, 9)
 SEEDS = range(3)
 SIZE = "quick"
-TOL = 1e-3
+HOW = {"max_iter": 2000, "tol": 1e-3}
 STEPS = (0.5, 1.0, 1.5)  # the paper's first steps
 PAIRS = ((0.2, 0.2),)
 N_STEPS, DECAY, FLOOR = 1000, 0.99, 0.4
@@ -33,7 +33,7 @@ def rounded(errors: dict[str, float]) -> dict[str, float]:
 def whole_grid(task: Table) -> dict[str, Any]:
     points = [{**named((0.0, 0.0)), **rounded(task.errors(Unmoved(task).reconstruct()))}]
     for pair in product(SIX[1:], SIX):
-        model = dtr_fit(task, "hinge", pair, 2000, TOL)
+        model = dtr_fit(task, "hinge", pair, HOW)
         how = {"converged": bool(model.converged_), "objective": round(model.objective_, 3)}
         points.append({**named(pair), **rounded(task.errors(model.reconstruct())), **how})
     return {"grid": points}

@@ -36,16 +36,16 @@ GRIDS = {
             **{"k": tuple(range(5, 41, 5)), "first": 15, "max_iter": 200},
             **{"alpha": (1.0, 0.5, 0.1, 0.01), "keep": (3, 2, 1, 1)},
         },
-        "Tr": {"share": 1e-4, "max_iter": {"hinge": 200, "value": 100, "missing": 100}},
-        "DTr": {"penalties": SIX, "first": 10, "max_iter": 500, "tol": 2e-3},
+        "Tr": {"share": 1e-4, "max_iter": 1000, "tol": 1e-3},
+        "DTr": {"penalties": SIX, "first": 10, "rises": 1, "max_iter": 500, "tol": 2e-3},
     },
     "quick": {
         "Fro": {
             **{"k": (5, 10, 15), "first": 15, "max_iter": 200},
             **{"alpha": (1.0, 0.1, 0.01), "keep": (2, 2, 2)},
         },
-        "Tr": {"share": 1e-4, "max_iter": {"hinge": 100, "value": 50, "missing": 50}},
-        "DTr": {"penalties": SIX[::2], "first": 10, "max_iter": 500, "tol": 2e-3},
+        "Tr": {"share": 1e-4, "max_iter": 1000, "tol": 1e-3},
+        "DTr": {"penalties": SIX[::2], "first": 10, "rises": 1, "max_iter": 500, "tol": 2e-3},
     },
 }
 
@@ -132,37 +132,39 @@ def fro_path(task: Table, clipped: str, seed: int, grid: dict[str, Any]) -> Iter
 def tr_path(task: Table, clipped: str, seed: int, grid: dict[str, Any]) -> Iterator[Point]:
     """Fit the one penalty of the paper, a share of the norm of the observed table."""
     alpha = grid["share"] * operator_norm(np.nan_to_num(task.data.table))
-    how = {"max_iter": grid["max_iter"][clipped], "tol": 1e-3, "scale": "none"}
+    how = {"max_iter": grid["max_iter"], "tol": grid["tol"], "scale": "none"}
     yield {"alpha": alpha}, TrCMC(alpha, clipped=clipped, **how).fit(task.cells)
 
 
 def dtr_race(task: Table, clipped: str, seed: int, grid: dict[str, Any]) -> Iterator[Point]:
-    """Fit every penalty to the end without a second norm, and the best of all pairs with it.
+    """Fit every penalty to the end without a second norm, and the best of the pairs with it.
 
-    These are fitted a little first, to choose by the validation cells.
+    These are fitted a little first, to choose by the validation cells: for each penalty on X, those
+    on Clip(X) from the least until the error has risen.
     """
     alphas, error = grid["penalties"][1:], {}
     yield named((0.0, 0.0)), Unmoved(task)
     for alpha in alphas:
-        model = dtr_fit(task, clipped, (alpha, 0.0), grid["max_iter"], grid["tol"])
-        yield named((alpha, 0.0)), model
-    for pair in product(alphas, alphas):
-        model = dtr_fit(task, clipped, pair, grid["first"], grid["tol"])
-        error[pair] = task.errors(model.reconstruct())["validation"]
-        yield {**named(pair), "screened": True}, model
+        yield named((alpha, 0.0)), dtr_fit(task, clipped, (alpha, 0.0), grid)
+        errors: list[float] = []
+        for pair in product((alpha,), alphas):
+            if np.sum(np.diff(errors) > 0) == grid["rises"]:
+                break
+            model = dtr_fit(task, clipped, pair, {**grid, "max_iter": grid["first"]})
+            errors.append(task.errors(model.reconstruct())["validation"])
+            yield {**named(pair), "screened": True}, model
+            error[pair] = errors[-1]
     best = min(error, key=error.__getitem__)
-    yield named(best), dtr_fit(task, clipped, best, grid["max_iter"], grid["tol"])
+    yield named(best), dtr_fit(task, clipped, best, grid)
 
 
 def named(pair: tuple[float, float]) -> dict[str, float]:
     return dict(zip(("alpha", "alpha_clipped"), pair, strict=True))
 
 
-def dtr_fit(
-    task: Table, clipped: str, pair: tuple[float, float], max_iter: int, tol: float
-) -> DTrCMC:
-    how = {"clipped": clipped, "max_iter": max_iter, "tol": tol, "scale": "none"}
-    return DTrCMC(*pair, **_given(task), **how).fit(task.data.table)
+def dtr_fit(task: Table, clipped: str, pair: tuple[float, float], how: dict[str, Any]) -> DTrCMC:
+    stop = {name: how[name] for name in ("max_iter", "tol")}
+    return DTrCMC(*pair, **_given(task), clipped=clipped, scale="none", **stop).fit(task.data.table)
 
 
 class Unmoved:

@@ -64,13 +64,29 @@ def test_without_a_penalty_on_the_matrix_missing_cells_stay_where_the_descent_be
 @pytest.mark.filterwarnings("ignore:DTrCMC stopped after 10 steps")
 def test_the_race_of_pairs_carries_one_with_a_second_norm_to_the_end():
     task = synthetic.table(9, 0, "rounded", "quick")
-    grid = {"penalties": [0.0, 0.4, 1.0], "first": 10, "max_iter": 300, "tol": 1e-2}
+    grid = {"penalties": [0.0, 0.4, 1.0], "first": 10, "rises": 2, "max_iter": 300, "tol": 1e-2}
     points = [(p, m.converged_) for p, m in synthetic.dtr_race(task, "hinge", 0, grid)]
     screened = [(p["alpha"], p["alpha_clipped"]) for p, _ in points if "screened" in p]
     ended = [(p["alpha"], p["alpha_clipped"]) for p, c in points if "screened" not in p and c]
     assert screened == [(0.4, 0.4), (0.4, 1.0), (1.0, 0.4), (1.0, 1.0)]
     assert ended[:3] == [(0.0, 0.0), (0.4, 0.0), (1.0, 0.0)]
     assert ended[3] in screened
+
+
+@pytest.mark.filterwarnings("ignore:DTrCMC stopped after 10 steps")
+def test_the_race_of_pairs_leaves_a_penalty_once_the_error_has_risen():
+    task = synthetic.table(9, 0, "rounded", "quick")
+    grid = {"penalties": synthetic.SIX, "first": 10, "rises": 1, "max_iter": 10, "tol": 1e-2}
+    errors: dict[float, list[float]] = {}
+    for point, model in synthetic.dtr_race(task, "hinge", 0, grid):
+        if "screened" in point:
+            found = task.errors(model.reconstruct())["validation"]
+            errors.setdefault(point["alpha"], []).append(found)
+    assert list(errors) == list(synthetic.SIX[1:])
+    for mine in errors.values():
+        rises = np.diff(mine) > 0
+        assert not rises[:-1].any()
+        assert rises[-1] or len(mine) == 5
 
 
 def test_training_validation_and_test_cells_are_disjoint_and_all():
