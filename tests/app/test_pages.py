@@ -1,5 +1,7 @@
 """The page on this computer: what it takes, what it refuses, and whom it answers."""
 
+import subprocess
+import sys
 import time
 
 import numpy as np
@@ -10,7 +12,7 @@ from starlette.testclient import TestClient
 
 import declip
 from declip import write_table
-from declip.app import make_app
+from declip.app import make_app, work
 from declip.app.jobs import safe_name
 from declip.demo import reported_assay
 
@@ -56,6 +58,39 @@ def test_a_file_is_uploaded_restored_and_downloaded(page, tmp_path):
     np.testing.assert_allclose(back.to_bounds()[0], expected, rtol=5.01e-4)
     assert "<svg" in page.get(f"/jobs/{job['key']}/report").text
     assert page.get(f"/jobs/{job['key']}/flags").text.startswith("row,column,reported")
+
+
+# What Windows lacks is taken away, before declip is loaded; its processes load this file again.
+ON_WINDOWS = """
+import multiprocessing, os, signal, sys
+
+if __name__ == "__main__":
+    multiprocessing.get_all_start_methods = lambda: ["spawn"]
+    sys.modules["multiprocessing.forkserver"] = None
+    sys.modules["resource"] = None
+    del os.getuid, signal.pthread_sigmask
+    from starlette.testclient import TestClient
+    from declip.app import make_app
+
+    app = make_app(max_size=1000)
+    with TestClient(app, base_url="http://127.0.0.1:8642") as client:
+        client.headers["x-declip-secret"] = app.state.secret
+        table = b"id,x,y\\na,1,2\\nb,3,>4\\nc,2,1\\n"
+        answer = client.post("/upload", params={"name": "table.csv"}, content=table)
+    print(answer.json()["summary"]["above"])
+"""
+
+
+def test_a_file_is_read_where_processes_cannot_be_forked(tmp_path):
+    script = tmp_path / "page.py"
+    script.write_text(ON_WINDOWS)
+    ended = subprocess.run([sys.executable, script], capture_output=True, text=True)
+    assert ended.stdout == "1\n", ended.stderr
+
+
+def test_memory_is_not_limited_where_the_system_cannot(monkeypatch):
+    monkeypatch.setitem(sys.modules, "resource", None)
+    work._limit_memory()
 
 
 def test_limits_change_what_is_clipped(page):

@@ -16,7 +16,6 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
-from multiprocessing import forkserver, resource_tracker
 from pathlib import Path
 from tempfile import gettempdir, mkdtemp
 from typing import Any
@@ -31,8 +30,10 @@ _READING_SECONDS = 60.0
 _GONE_SECONDS = 0.5  # for the system to end a process
 _LONGEST_ANSWER = 2**22  # bytes
 _PREFIX = "declip-page-"
-_PROCESSES = multiprocessing.get_context("forkserver")
-_PROCESSES.set_forkserver_preload(["declip.app.work"])
+_POSIX = "forkserver" in multiprocessing.get_all_start_methods()  # else Windows
+_PROCESSES = (
+    multiprocessing.get_context("forkserver") if _POSIX else multiprocessing.get_context("spawn")
+)
 
 
 class TaskError(ValueError):
@@ -178,8 +179,9 @@ class Jobs:
     """The dropped files of one run of the page; restored one after the other, then forgotten."""
 
     def __init__(self) -> None:
-        _remove_left_behind()
-        _prepare_processes()
+        if _POSIX:
+            _remove_left_behind()
+            _prepare_processes()
         self.folder = Path(mkdtemp(prefix=f"{_PREFIX}{os.getpid()}-"))  # for this user alone
         self._jobs: OrderedDict[str, Job] = OrderedDict()
         self._lock = threading.Lock()
@@ -237,6 +239,9 @@ def _prepare_processes() -> None:
 
     A signal that is blocked now is blocked there, and comes here when it no longer is.
     """
+    from multiprocessing import forkserver, resource_tracker
+
+    _PROCESSES.set_forkserver_preload(["declip.app.work"])
     resource_tracker.ensure_running()  # first, since it ends with the signal let through
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:

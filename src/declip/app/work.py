@@ -79,8 +79,10 @@ def _end_with_the_page(folder: str) -> None:
 
 def _limit_memory() -> None:
     """Let this process ask for no more than is free."""
-    import resource
-
+    try:
+        import resource
+    except ImportError:  # Windows
+        return
     free, statm = free_memory(), Path("/proc/self/statm")
     if free < inf and statm.exists():
         used = int(statm.read_text().split()[0]) * resource.getpagesize()
