@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,6 +19,8 @@ _SURE = 0.001  # chance of such a correlation without a trend
 _CLEAR = 1.5  # how many times more cells are missing at one end than at the other
 _FEWEST_ROWS, _FEWEST_MISSING = 20, 20
 _BARS = 40  # characters
+_AT_ONCE = 2**18  # cells
+_Term = Callable[[NDArray, NDArray, NDArray], tuple[NDArray, NDArray]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,19 +123,39 @@ def missing_trend(intervals: Intervals) -> MissingTrend:
     >>> missing_trend(Intervals.from_table(X)).word
     'low'
     """
-    (n_rows, n_cols), (rows, cols, lower, upper) = intervals.shape, intervals.triplets()
-    value = face_value(lower, upper).astype(np.float64)
-    in_col, in_row = np.bincount(cols, minlength=n_cols), np.bincount(rows, minlength=n_rows)
+    (n_rows, n_cols), side = intervals.shape, intervals.by_row
+    exact, censored = (np.bincount(c, None, n_cols) for c in (side.exact_idx, side.censored_idx))
+    in_col = exact + censored
+    in_row = np.diff(side.exact_ptr) + np.diff(side.censored_ptr)
     with np.errstate(invalid="ignore", divide="ignore"):
-        mean = np.bincount(cols, value, n_cols) / in_col
-        spread = np.sqrt(np.bincount(cols, (value - mean[cols]) ** 2, n_cols) / in_col)
-        score = (value - mean[cols]) / np.where(spread > 0, spread, 1.0)[cols]
-        level = np.bincount(rows, score, n_rows) / in_row
+        mean = _summed(intervals, n_cols, lambda rows, cols, x: (cols, x)) / in_col
+        square = _summed(intervals, n_cols, lambda rows, cols, x: (cols, (x - mean[cols]) ** 2))
+        spread = np.sqrt(square / in_col)
+        unit = np.where(spread > 0, spread, 1.0)
+        score = _summed(intervals, n_rows, lambda rows, c, x: (rows, (x - mean[c]) / unit[c]))
+        level = score / in_row
     share = np.where(in_row > 0, 1 - in_row / n_cols, np.nan)
-    known, n_missing = in_row > 0, n_rows * n_cols - len(rows)
+    known, n_missing = in_row > 0, n_rows * n_cols - len(intervals)
     fifths, correlation, p_value = np.full(5, np.nan), np.nan, np.nan
     if known.sum() >= _FEWEST_ROWS and n_missing >= _FEWEST_MISSING and np.ptp(share[known]) > 0:
         correlation, p_value = map(float, spearmanr(level[known], share[known]))
         order = np.argsort(level[known], kind="stable")
         fifths = np.array([part.mean() for part in np.array_split(share[known][order], 5)])
     return MissingTrend(correlation, p_value, fifths, level, share, mean, 1 - in_col / n_rows)
+
+
+def _summed(intervals: Intervals, size: int, term: _Term) -> NDArray[np.float64]:
+    """Return sums over all cells, of terms that rows, columns and face values give, by index.
+
+    Some cells at a time, so that a large table needs little room beside it.
+    """
+    side, sums = intervals.by_row, np.zeros(size)
+    for rows, cols, lower, upper in (
+        (side.exact_rows(), side.exact_idx, side.value, side.value),
+        (side.censored_rows(), side.censored_idx, side.lower, side.upper),
+    ):
+        for k in range(0, len(cols), _AT_ONCE):
+            some = slice(k, k + _AT_ONCE)
+            value = face_value(lower[some], upper[some]).astype(np.float64)
+            np.add.at(sums, *term(rows[some], cols[some], value))
+    return sums
