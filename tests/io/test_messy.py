@@ -68,6 +68,120 @@ def test_a_row_of_limits_is_no_sample(tmp_path):
         read(tmp_path, text.replace("a,<LOD", "LOQ,1,1\na,<LOD"))
 
 
+def test_rows_of_both_limits_hold_for_words_of_both_sides(tmp_path):
+    text = "well,IL6,TNF\nA1,OVER,2\nA2,<LLOQ,OVRFLW\nA3,5,6\nLLOQ,1,1.5\nULOQ,40,50\n"
+    found = read(tmp_path, text)
+    assert found.intervals.row_labels.tolist() == ["A1", "A2", "A3"]
+    assert ends(found)["A1", "IL6"] == (40, np.inf)
+    assert ends(found)["A2", "IL6"] == (-np.inf, 1)
+    assert ends(found)["A2", "TNF"] == (50, np.inf)
+    assert ends(read(tmp_path, text, ceiling={"IL6": 60}))["A1", "IL6"] == (60, np.inf)
+    with pytest.raises(TableFileError, match=r"such as OVER could mean any.*ceiling="):
+        read(tmp_path, text + "ULOD,9,9\n")
+
+
+def test_how_far_a_sample_was_diluted_is_no_value(tmp_path):
+    text = "well,Dilution,IL6,TNF\nA1,100,3,2\nA2,100,<1,5\nA3,50,5,6\n"
+    assert read(tmp_path, text).plan.roles.values == ("IL6", "TNF")
+
+
+def test_titles_that_a_spreadsheet_padded_with_separators_are_titles(tmp_path):
+    text = "Bericht Nr. 7;;\nfür das Werk;;\n;;\nProbe;Blei;Zink\nP1;<0,5;1,5\nP2;2;3\n"
+    found = read(tmp_path, text)
+    assert found.intervals.col_labels.tolist() == ["Blei", "Zink"]
+    assert [(s.line, s.what) for s in found.plan.skipped] == [(k, "title") for k in (1, 2, 3)]
+    assert ends(read_table(found.path, **found.plan.as_options())) == ends(found)
+    assert write_table(found.intervals, tmp_path / "o.csv", like=found).read_text() == text
+    assert read(tmp_path, text.replace("für das Werk", "Werk")).plan.skipped[1].text == "Werk;;"
+
+
+AIR = "Messstelle;Messung am;Stoff;Wert\n" + "".join(
+    f"M{i};{day:02}.03.2022 08:00;{name};{i + day},5\n"
+    for i in range(3) for day in (1, 2) for name in ("NO2", "SO2")
+)  # fmt: skip
+
+
+def test_dates_tell_lines_apart_whatever_their_column_is_called(tmp_path):
+    plan = read(tmp_path, AIR).plan
+    assert plan.roles.rows == ("Messstelle", "Messung am")
+    assert plan.counts["rows"] == 6
+
+
+def test_the_fraction_tells_columns_apart_also_where_only_some_have_one(tmp_path):
+    text = "site,analyte,fraction,result\n" + "".join(
+        f"s{i},{name},{fraction},{i + 1}\n"
+        for i in range(4)
+        for name, fraction in (("As", "total"), ("As", "dissolved"), ("pH", ""))
+    )
+    found = read(tmp_path, text)
+    assert found.plan.roles.columns == ("analyte", "fraction")
+    assert found.intervals.shape == (4, 3)
+
+
+def test_limits_in_units_of_their_own_are_not_mixed_with_values_in_others(tmp_path):
+    head = "site,analyte,result,unit,detection limit,detection limit unit\n"
+    text = head + "a,As,3,ug/l,,\na,Pb,1,ug/l,,\nb,As,,,0.002,mg/l\nb,Pb,,,1,ug/l\n"
+    with pytest.raises(TableFileError, match="'As' is in 'ug/l' and in 'mg/l'"):
+        read(tmp_path, text)
+    assert read(tmp_path, text.replace("0.002,mg/l", "2,ug/l")).plan.counts["below"] == 2
+
+
+def test_what_tells_repeated_cells_apart_is_named(tmp_path):
+    text = "line,site,analyte,bottle,result\n" + "".join(
+        f"{4 * i + 2 * j + k},s{i},a{j},{k},{i + j}\n"
+        for i in range(3) for j in range(2) for k in range(2)
+    )  # fmt: skip
+    with pytest.raises(TableFileError, match=r"rows=\['site', 'bottle'\] names what tells"):
+        read(tmp_path, text, rows="site")
+
+
+def test_an_unknown_word_may_lie_on_either_side(tmp_path):
+    with pytest.raises(TableFileError, match=r"'below'.*'above'.*'missing'"):
+        read(tmp_path, "id,x,y\na,1,off the top\nb,2,3\nc,4,5\n")
+
+
+def test_answers_in_words_are_asked_for_as_numbers_once(tmp_path):
+    lines = "".join(f"{i},agree,{'disagree' if i % 3 else 'not sure'}\n" for i in range(9))
+    with pytest.raises(TableFileError, match=r"words \('agree', 'disagree', 'not sure'\)") as told:
+        read(tmp_path, "id,q1,q2\n" + lines)
+    assert len(told.value.problems) == 1
+
+
+def test_registry_numbers_of_substances_are_no_values(tmp_path):
+    text = "Analyte\tCAS\tLOQ\tS1\tS2\nAtrazin\t1912-24-9\t0.5\t<LOQ\t2\n" + (
+        "Diuron\t330-54-1\t0.1\t3\t1\n"
+    )
+    assert read(tmp_path, text, "t.tsv").plan.roles.values == ("S1", "S2")
+
+
+def test_a_column_of_codes_is_one_problem_with_a_remedy(tmp_path):
+    text = "id,code,x,y\n" + "".join(f"r{i},{i}-{i}-x7,{i},{i + 1}\n" for i in range(6))
+    with pytest.raises(TableFileError, match=r"ignore=\['code'\]") as told:
+        read(tmp_path, text)
+    (problem,) = told.value.problems
+    assert problem.count == 6
+
+
+def test_cells_that_cannot_be_read_need_no_limit_as_well(tmp_path):
+    text = 'store,week,sales,sold out\n1,1,"1,200",yes\n1,2,300,no\n2,1,200,no\n2,2,100,no\n'
+    with pytest.raises(TableFileError, match="'1,200' is 1200 or") as told:
+        read(tmp_path, text)
+    assert len(told.value.problems) == 1
+
+
+def test_detected_not_quantified_is_a_value_if_one_is_there(tmp_path):
+    text = "station,analyte,result,ResQualCode,MDL\na,x,0.5,DNQ,0.4\na,y,,ND,0.4\nb,x,3,=,0.4\n"
+    found = read(tmp_path, text + "b,y,2,=,0.4\n")
+    assert found.plan.roles.of("ResQualCode") == "qualifier"
+    assert ends(found)["a", "x"] == (0.5, 0.5)
+    assert ends(found)["a", "y"] == (-np.inf, 0.4)
+
+
+def test_limits_are_known_by_their_name_in_french(tmp_path):
+    text = "Échantillon;Paramètre;Résultat;Limite de quantification\na;x;;0,5\na;y;2;0,5\n"
+    assert read(tmp_path, text + "b;x;3;0,5\nb;y;1,5;0,5\n").plan.counts["below"] == 1
+
+
 @pytest.mark.parametrize("code", ["-999", "99999"])
 def test_a_number_that_may_be_a_code_is_told(tmp_path, code):
     text = "id,x,y\n" + "".join(f"r{i},{i},{code if i == 3 else i + 1}\n" for i in range(8))

@@ -99,7 +99,7 @@ def _restored(table: TableFile, task: Mapping[str, Any], send: Any) -> dict[str,
         )
     paths = {kind: Path(task["outputs"][kind]) for kind in OUTPUTS}
     _write(result, table, paths["table"], task["fill"])
-    write_cells(result, paths["flags"], overwrite=True)
+    write_cells(result, paths["flags"], overwrite=True, like=table, fill=task["fill"])
     named = replace(table, path=Path(task["name"]))
     write_report(result, paths["report"], source=named, overwrite=True)
     return {

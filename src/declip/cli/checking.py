@@ -100,14 +100,19 @@ class Checked:
         words += [*self._proposed(), *(["--log"] if spreads_widely(self.table.intervals) else [])]
         if self._why_missing != "random":
             words += ["--missing-means", self._why_missing]
+            words += ["--fill"] if command == "restore" else []
         return " ".join(map(shlex.quote, words))
 
     @property
     def _export(self) -> str | None:
         """The export whose columns these are, if it was not said."""
+        return self._told("format")
+
+    def _told(self, option: str) -> str | None:
+        """Return what a note on the reading says could be given as an option."""
         notes = () if self.table.plan is None else self.table.plan.notes
         told = (remedy for note in notes for remedy in note.remedies)
-        return next((remedy.value for remedy in told if remedy.option == "format"), None)
+        return next((remedy.value for remedy in told if remedy.option == option), None)
 
     @property
     def _kept_below(self) -> int:
@@ -164,9 +169,9 @@ class Checked:
             figures = (counts.exact[j], counts.floor[j], counts.ceiling[j], missing)
             lines.append(f"{names[j]:<{width}} " + " ".join(f"{int(n):>8,}" for n in figures))
         more = int((counts.clipped > 0).sum()) - len(shown)
-        return "\n".join(
-            [*lines, *([f"and {more} more columns with clipped cells"] if more else [])]
-        )
+        if more:
+            lines.append(f"and {more} more column{'s' * (more > 1)} with clipped cells")
+        return "\n".join(lines)
 
     def _verdict(self) -> str:
         lines = [self.verdict]
@@ -177,7 +182,8 @@ class Checked:
         return "\n".join(lines)
 
     def _limits(self) -> str:
-        if self.proposal.ceiling is None and self.proposal.floor is None:
+        nothing = self.proposal.ceiling is None and self.proposal.floor is None
+        if nothing or self._told("missing") is not None:
             return ""
         head = (
             "Values also pile up at ends"
@@ -194,6 +200,11 @@ class Checked:
             return f"Next, if what is below its limit counts as censored: {self.command}"
         if clipped and (self._is_alone or not self.can):
             return f"Next, for what can be said of columns alone: {self._said('summary')}"
+        code = self._told("missing")
+        if code is not None:
+            words = ["declip", "check", str(self.table.path), *self.reading.spelled()]
+            means = "means that nothing was found" if code == "0" else "stands for a missing value"
+            return f"Next, if {code} {means}: {shlex.join(words)} --missing {code}"
         if not clipped and not found and self._why_missing == "random":
             return f"Next, if it has limits: {self.command} --ceiling NUMBER"
         return f"Next: {self.command}"

@@ -69,6 +69,8 @@ def restore(
             _write(result, table, temporary, outputs)
     width = max(map(len, wanted)) + 2
     listed = "\n".join(f"{name:<{width}}{path}" for name, path in wanted.items())
+    if result.counts["filled"] and not outputs.fill:
+        listed += "\n\nCells without a value were left so: --fill writes what they got."
     screen.result(
         f"{in_own_words(str(result).rstrip())}\n\n{listed}",
         {**_facts(result, table), "outputs": wanted},

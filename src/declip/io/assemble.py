@@ -38,11 +38,17 @@ class Limits:
     floor: Any = None
     by_column: Mapping[str, Mapping[Any, float]] | None = None
 
-    def or_else(self, floors: Mapping[Any, float]) -> Limits:
-        """Return these, with floors for columns that have none of their own."""
-        if not floors or not (self.floor is None or isinstance(self.floor, Mapping)):
-            return self
-        return replace(self, floor={**floors, **(self.floor or {})})
+    def or_else(self, others: Mapping[str, Mapping[Any, float]]) -> Limits:
+        """Return these, with others for columns that have none of their own, by side."""
+        own = {side: getattr(self, side) for side in others}
+        return replace(
+            self,
+            **{
+                side: {**others[side], **(limit or {})}
+                for side, limit in own.items()
+                if limit is None or isinstance(limit, Mapping)
+            },
+        )
 
     def of(self, side: str, columns: NDArray | None) -> Any:
         """Return one side; the limits of single columns replace that of the table."""
@@ -82,10 +88,12 @@ def bounds_of_cells(
     """Read the cells with their marks and limits; what is wrong is collected, not raised."""
     parsed = parse_cells(listed.text, style.decimal, asked.missing, asked.marks, style.thousands)
     marked = _Marked(listed, asked, style, side)
-    problems = [*_bad_cells(listed, parsed, style, asked), *marked.problems(parsed)]
+    of_marks = list(marked.problems(parsed))
+    problems = [*_bad_cells(listed, parsed, style, asked), *of_marks]
     kept = 0
-    if not problems:
+    if not of_marks:
         kept = marked.apply(parsed)
+        parsed.word[parsed.bad] = 0  # they are told already
         problems += _resolve_words(listed, parsed, limits)
         problems += _sizes(listed, parsed)
         problems += _mixed_units(listed, parsed)
@@ -130,7 +138,8 @@ def _bad_cells(
     for k in parsed.bad[:_MOST_CELLS].tolist():
         column = listed.place(k)[1]
         kind = why_not(listed.text[k], style)
-        key = kind.remedies[0].value if kind.remedies else kind.what[:30]
+        alike = kind.what.removeprefix(shown(listed.text[k]))
+        key = kind.remedies[0].value if kind.remedies else alike
         if (column, key) in seen or sum(c == column for c, _ in seen) < _MOST_KINDS:
             seen.setdefault((column, key), []).append(k)
     for (column, _), cells in seen.items():
@@ -157,6 +166,9 @@ def _with_column_remedies(problem: Problem, listed: Listed, name: str, parsed: P
         return replace(
             problem, what=f"the column holds {' and '.join(sorted(texts))}", remedies=told
         )
+    if not problem.remedies:
+        only = Remedy("ignore", name, "if it says nothing about the values")
+        return replace(problem, remedies=(only,))
     return problem
 
 
@@ -288,6 +300,7 @@ def _unknown_mark(word: Any) -> Problem:
         remedies=(
             Remedy("marks", f"{word}=exact", "if the value stands"),
             Remedy("marks", f"{word}=below", "if it lies below its limit"),
+            Remedy("marks", f"{word}=above", "if it lies above it"),
             Remedy("marks", f"{word}=missing", "if it does not count"),
         ),
     )
@@ -405,11 +418,20 @@ def _repeated(listed: Listed, parsed: Parsed, asked: Asked) -> Iterator[Problem]
                 Remedy("replicates", "mean", "takes their mean"),
                 Remedy("replicates", "separate", "makes rows of them"),
                 Remedy(
-                    "rows", ",".join([*listed.roles.rows, "..."]), "names what tells them apart"
+                    "rows",
+                    ",".join([*listed.roles.rows, _telling(listed)]),
+                    "names what tells them apart",
                 ),
             ),
         ),
     )
+
+
+def _telling(listed: Listed) -> str:
+    """Return a column left aside that tells all lines apart and is not the number of a line."""
+    sheet, keys = listed.sheet, [*listed.roles.rows, *listed.roles.columns]
+    found = (n for n in listed.roles.aside if sheet.repeats([n]) and not sheet.repeats([*keys, n]))
+    return next(found, "...")
 
 
 def _sorted(

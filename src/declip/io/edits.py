@@ -111,12 +111,13 @@ def listed_cells(
     decimal = listed.sheet.format.decimal or "."
     labels = [listed.named(k) for k in range(len(listed.text))]
     own = listed.text.cast(pl.String).fill_null("").to_list()
+    alone = listed.qualifier is None and listed.limit is None
     frame = pl.DataFrame(
         {
             "row": [str(row) for row, _ in labels],
             "column": [str(column) for _, column in labels],
             "reported": [
-                _reported(text, a, b)
+                text.strip() if alone and text.strip() else _reported(text, a, b)
                 for text, a, b in zip(own, cells.lower, cells.upper, strict=True)
             ],
             "value": _values(cells, wanted),

@@ -22,6 +22,8 @@ __all__ = ["FOOTNOTE", "names_alone", "take_header", "take_limits"]
 _SAMPLE = 50  # rows below the header by which a row of units is told from data
 _UNIT_LABELS = ("", "unit", "units", "einheit", "einheiten", "unité", "unités", "[unit]")
 _SCALE = re.compile(r"[0-9.]+\s*(?:-|\u2013|to)\s*[0-9.]+")  # 1-7: what answers may be
+_LIMIT_ROWS = {"floor": called.LIMIT_OF_ROW, "ceiling": called.CEILING_OF_ROW}
+LimitsOfWords = dict[str, dict[str, float]]  # side, column: what words such as ND stand for
 FOOTNOTE = re.compile(
     r"(?:[*†‡§]|\(?[0-9a-z]\)|notes?\b|sources?\b|quelle\b|remarks?\b|comments?\b|legend\b|[^\s=]{1,12}\s*=\s)"
     r".*|.*[^:]: .*",
@@ -59,29 +61,37 @@ def take_header(sheet: Sheet, skip: tuple[int, ...] | None = None) -> Sheet:
     return _take_units(named) if has_header and skip is None else named
 
 
-def take_limits(sheet: Sheet, roles: Roles, style: NumberStyle) -> tuple[Sheet, dict[str, float]]:
-    """Leave out a row that is called LOD or the like; return its numbers, by column."""
+def take_limits(sheet: Sheet, roles: Roles, style: NumberStyle) -> tuple[Sheet, LimitsOfWords]:
+    """Leave out rows that are called LOD, ULOQ or the like; return their numbers, by column."""
     if roles.layout != "wide" or not roles.rows or not sheet.format.header:
         return sheet, {}
     labels = [called.plain(str(name or "")) for name in sheet.series(roles.rows[0])]
-    rows = [k for k, name in enumerate(labels) if called.LIMIT_OF_ROW.fullmatch(name)]
-    if not rows:
-        return sheet, {}
+    rows = {side: _named_so(sheet, labels, side) for side in _LIMIT_ROWS}
+    found = {side: _numbers_of(sheet, row, roles, style) for side, row in rows.items() if row >= 0}
+    return _without(sheet, [row for row in rows.values() if row >= 0], "limits"), found
+
+
+def _named_so(sheet: Sheet, labels: list[str], side: str) -> int:
+    """Return the row that holds the limits of one side, -1 if none does."""
+    rows = [k for k, name in enumerate(labels) if _LIMIT_ROWS[side].fullmatch(name)]
     if len(rows) > 1:
         lines = ",".join(str(sheet.lines[k]) for k in rows)
+        word = "ND" if side == "floor" else "OVER"
         sheet.fail(
-            "there are several rows of limits, and words such as ND could mean any of them",
-            rows[1], None, Remedy("skip", lines), Remedy("floor", "COLUMN=NUMBER"),
+            f"there are several rows of limits, and words such as {word} could mean any of them",
+            rows[1], None, Remedy("skip", lines), Remedy(side, "COLUMN=NUMBER"),
         )  # fmt: skip
-    cells = pl.Series(
-        [sheet.series(name)[rows[0]] for name in roles.values], dtype=pl.String, strict=False
-    )
+    return rows[0] if rows else -1
+
+
+def _numbers_of(sheet: Sheet, row: int, roles: Roles, style: NumberStyle) -> dict[str, float]:
+    """Return the numbers of a row, by column."""
+    texts = [sheet.series(name)[row] for name in roles.values]
+    cells = pl.Series(texts, dtype=pl.String, strict=False)
     parsed = parse_cells(cells, style.decimal, thousands=style.thousands)
     known = parsed.lower == parsed.upper
-    floors = {
-        name: float(x) for name, x, ok in zip(roles.values, parsed.lower, known, strict=True) if ok
-    }
-    return _without(sheet, rows, "limits"), floors
+    numbers = zip(roles.values, parsed.lower.tolist(), known, strict=True)
+    return {name: number for name, number, ok in numbers if ok}
 
 
 def _fields(sheet: Sheet, row: int) -> list[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import polars as pl
+from polars import selectors as cs
 
 from declip.io.errors import TableFileError, about_file, new_file
 from declip.io.excel import write_book
@@ -25,7 +26,8 @@ def write_frame(frame: pl.DataFrame, path: Path, name: str, overwrite: bool = Fa
             write_book({name: frame}, temporary, header=True)
         elif kind == "csv":
             tab = path.suffix.lower() in (".tsv", ".tab")
-            frame.write_csv(temporary, separator="\t" if tab else ",")
+            whole = cs.float().cast(pl.String).str.replace(r"\.0$", "")
+            frame.with_columns(whole).write_csv(temporary, separator="\t" if tab else ",")
         else:
             raise TableFileError(path, "a list is written as .csv, .tsv, .parquet or .xlsx")
     return path

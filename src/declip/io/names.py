@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 
 __all__ = [
-    "COLUMN", "DETECTED", "LIMIT", "LIMIT_OF_ROW", "MEASURED", "NEVER_VALUES", "PART_OF_COLUMN",
-    "PART_OF_ROW", "QUALIFIER", "ROW", "SUMS", "SURE_QUALIFIER", "UNIT_NAME", "VALUE",
-    "of_another", "plain",
+    "CEILING_OF_ROW", "COLUMN", "DETECTED", "LIMIT", "LIMIT_OF_ROW", "MEASURED", "NEVER_VALUES",
+    "PART_OF_COLUMN",
+    "PART_OF_ROW", "QUALIFIER", "ROW", "SUMS", "SURE_QUALIFIER", "UNIT_NAME", "UNIT_OF_LIMIT",
+    "VALUE",    "of_another", "plain",
 ]  # fmt: skip
 
 
@@ -63,7 +64,11 @@ LIMIT = _any(
 LIMIT_OF_ROW = re.compile(
     r"l?lo[dq]|m?dl|m?rl|pql|nachweisgrenze|bestimmungsgrenze|nwg|bg"
     r"|(?:method |instrument |lower )?(?:detection|reporting|quantification|quantitation) limit"
-    r"|limit of (?:detection|quantification|quantitation)"
+    r"|(?:lower )?limit of (?:detection|quantification|quantitation)"
+)
+CEILING_OF_ROW = re.compile(
+    r"ulo[dq]|upper (?:(?:detection|quantification|quantitation) )?limit"
+    r"|upper limit of (?:detection|quantification|quantitation)"
 )
 SUMS = re.compile(
     r"(?:grand )?(?:total|sum)s?|summe|gesamt|mean|average|avg|mittelwert|median|sd|std(?: dev)?"
@@ -71,7 +76,7 @@ SUMS = re.compile(
 )
 _LONG_LIMIT = re.compile(
     r"(?:.* )?(?:detection|reporting|quantitation|quantification|censoring|reported)"
-    r" (?:limit|level)(?: (?:value|measure))?"
+    r" (?:limit|level)(?: (?:value|measure))?|limite de (?:quantification|détection)"
 )
 LIMIT = re.compile(f"{LIMIT.pattern}|{_LONG_LIMIT.pattern}")
 _MARK = (
@@ -79,13 +84,13 @@ _MARK = (
     "|nd|nondetect|non detect|detect|detected|flag|remark code|symbol|kennz|kennzeichen|vorzeichen"
 )
 QUALIFIER = re.compile(
-    rf"(?:(?:result|value|lab|data|final|interpreted|validation|is|measure) )?"
+    rf"(?:(?:res|result|value|lab|data|final|interpreted|validation|is|measure) )?"
     rf"(?:{_MARK}|sold ?out|stock ?out|out of stock|oos|ausverkauft|saturated"
     r"|below (?:limit|lod|loq|dl|mdl|rl)"
     r"|detect(?:ion)? condition|result detection condition)(?: (?:tf|code|codes|text|flag))?"
 )
 SURE_QUALIFIER = re.compile(
-    r"(?:result |value |lab )?(?:qual|qualifier|qualifiers|sign|operator|cens|censored|censoring)"
+    r"(?:res |result |value |lab )?(?:qual|qualifiers?|sign|operator|cens|censored|censoring)"
 )
 # Yes means here that the value stands as it is.
 DETECTED = re.compile(r"(?:is |result )?(?:detect|detected|detect flag|detected flag|quantified)")
@@ -93,13 +98,19 @@ UNIT_NAME = re.compile(
     r"(?:(?:result|value|measure|reporting|limit|result measure|detection) )?"
     r"(?:units?|uom|unit code|unit name|einheit|unité|measure unit code|measure unit)"
 )
+UNIT_OF_LIMIT = re.compile(
+    r".*\b(?:limit|detection|quantitation|[ml]?dl|m?rl|lo[dq])\b.* (?:units?|uom|unit (?:code|a))"
+    r"|(?:detection|reporting) (?:limit )?units?"
+)
 # What tells rows apart, or columns, beside their first name.
 PART_OF_ROW = re.compile(
-    rf"{ROW.pattern}|.*\b(?:date|datum|time|datetime|timestamp|depth|visit|wave|year|month|week|day|hour)\b.*"
+    rf"{ROW.pattern}|.*\b(?:date|datum|time|datetime|timestamp|zeit|zeitpunkt|uhrzeit|depth|tiefe|visit|wave"
+    r"|year|jahr|month|monat|week|woche|day|tag|hour)\b.*"
 )
 PART_OF_COLUMN = re.compile(r"(?:.* )?(?:fraction|fraction text|matrix|medium|panel|species text)")
 NEVER_VALUES = re.compile(
-    r"(?:.* )?(?:date|datum)|year|month|day|time|latitude|longitude|lat|lon|lng|remarks?|comments?"
+    r"(?:.* )?(?:date|datum)|dilution(?: factor)?|verdünnung|cas(?: ?(?:rn|no|nr|number))?"
+    r"|year|month|day|time|latitude|longitude|lat|lon|lng|remarks?|comments?"
     r"|notes?"
 )
 _BESIDE = {

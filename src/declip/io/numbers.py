@@ -156,6 +156,7 @@ def _strange(cell: object, text: str) -> Problem:
         what,
         remedies=(
             Remedy("marks", f"{text}=below", "if the value is below its limit"),
+            Remedy("marks", f"{text}=above", "if it is above it"),
             Remedy("marks", f"{text}=missing", "if nothing was measured"),
         ),
     )

@@ -186,11 +186,11 @@ def _from_sheet(found: Sheet, asked: Asked, limits: Limits, preset: str | None) 
     asked = with_preset(named, asked.spread(named.header), preset)
     named, style = _settle_numbers(named)
     roles = find_roles(named, asked, style)
-    named, floors = take_limits(named, roles, style)
+    named, of_words = take_limits(named, roles, style)
     plan = plan_of(named, roles, asked, preset)
     try:
         listed = list_cells(named, roles, asked)
-        bounds = bounds_of_cells(listed, limits.or_else(floors), asked, style, plan.side)
+        bounds = bounds_of_cells(listed, limits.or_else(of_words), asked, style, plan.side)
         if bounds.problems:
             first, *more = bounds.problems
             raise TableFileError(named.path, first, more=more)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from functools import cached_property
@@ -23,6 +23,7 @@ from declip.io.words import EMPTY, NO
 __all__ = ["find_roles"]
 
 _SAMPLE = 2000  # lines from which the content of a column is judged
+_MOST_ANSWERS = 11  # that a question has in words
 _SHORT = 4  # lines in which nothing need come again
 
 
@@ -98,6 +99,9 @@ class _Finder:
         value = self._the_value()
         columns = self.asked.columns or self._column_keys(value)
         rows = self.asked.rows or self._row_keys(value, columns)
+        if rows and columns and value and not self.asked.columns:
+            more = self.named(called.PART_OF_COLUMN, [*rows, *columns, value])
+            columns = self._more_keys(columns, more, rows)
         if not (rows and columns and value):
             lost = {"rows": rows, "columns": columns, "values": value}
             missing = [name for name, found in lost.items() if not found]
@@ -113,7 +117,7 @@ class _Finder:
         qualifier = next(iter(self.asked.qualifier.values()), None) or self._qualifier(
             [*taken, limit]
         )
-        unit = self.asked.unit or tuple(self.named(called.UNIT_NAME, taken))[:1]
+        unit = self.asked.unit or self._units(taken, limit)
         used = {*taken, *unit, limit, qualifier}
         return Roles(
             layout="long",
@@ -126,6 +130,11 @@ class _Finder:
             aside=tuple(name for name in self.sheet.header if name not in used),
             notes=(*self._other_limits(limits, limit), *self._unused_marks(used)),
         )
+
+    def _units(self, taken: Sequence[str], limit: str | None) -> tuple[str, ...]:
+        """Return the column of units and, after it, that of limits if these have their own."""
+        of_limits = list(self.named(called.UNIT_OF_LIMIT, taken))[:1] if limit else []
+        return (*list(self.named(called.UNIT_NAME, [*taken, *of_limits]))[:1], *of_limits)
 
     def _the_value(self) -> str:
         if self.asked.values:
@@ -158,12 +167,20 @@ class _Finder:
         first = next(self.named(called.ROW, taken), None) or next(iter(self._times(taken)), None)
         if first is None:
             return (self.free[0],) if self._third() == value and value else ()
-        keys = [first]
-        more = [n for n in self.named(called.PART_OF_ROW, [*taken, first]) if self._is_key(n)]
+        named = set(self.named(called.PART_OF_ROW))
+        rest = [name for name in self.free if name not in [*taken, first]]
+        more = (n for n in rest if (n in named or self._is_time(n)) and self._is_key(n))
+        return self._more_keys([first], more, columns)
+
+    def _more_keys(
+        self, first: Sequence[str], more: Iterable[str], others: Sequence[str]
+    ) -> tuple[str, ...]:
+        """Return the first keys, and others that tell lines apart, while some are not."""
+        keys = list(first)
         for name in more:
-            if not self.sheet.repeats([*keys, *columns]):
+            if not self.sheet.repeats([*keys, *others]):
                 break
-            if self._count([*keys, name, *columns]) > self._count([*keys, *columns]):
+            if self._count([*keys, name, *others]) > self._count([*keys, *others]):
                 keys.append(name)
         return tuple(keys)
 
@@ -285,7 +302,19 @@ class _Finder:
     def _values(self, rest: list[str]) -> list[str]:
         """Return columns that hold values: not those of words alone, of dates, or named so."""
         found = [name for name in rest if not self._is_text(name)]
+        if len(rest) > 1 and not found:
+            self._fail_for_words(rest)
         return _measured(found) or found or [name for name in rest if not self._is_time(name)]
+
+    def _fail_for_words(self, names: list[str]) -> None:
+        """Refuse a table of words, if a few come again and again: answers on a scale."""
+        columns = [self.sheet.series(name).drop_nulls().unique()[:_SAMPLE] for name in names]
+        words = {str(word) for column in columns for word in column}
+        if len(words) <= _MOST_ANSWERS:
+            some = ", ".join(repr(word) for word in sorted(words)[:3])
+            self.sheet.fail(
+                f"its cells are words ({some}): write answers on a scale as numbers in their order"
+            )
 
     def _is_text(self, name: str) -> bool:
         """Tell a column without any number, limit or word for one in it."""

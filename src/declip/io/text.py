@@ -196,8 +196,9 @@ def _notes(data: bytes, separator: str) -> dict[int, str]:
 
 
 def _titles(head: list[bytes], noted: dict[int, str], separator: str, usual: int) -> dict[int, str]:
-    """Return lines of one field above a line of names, in which no number stands."""
+    """Return lines of one field, or of none, above a line of names, in which no number stands."""
     found: dict[int, str] = {}
+    blank = [not line.strip(separator.encode() + b" ") for line in [*head, b""]]
     for k, line in enumerate(head, start=1):
         if not line.strip() or k in noted:
             continue
@@ -205,7 +206,7 @@ def _titles(head: list[bytes], noted: dict[int, str], separator: str, usual: int
         filled = [field for field in fields if field.strip()]
         if len(filled) > 1 or usual < 3:
             return found if names_alone(fields) else {}
-        if " " not in "".join(filled).strip() and head[k : k + 1] != [b""]:
+        if filled and " " not in filled[0].strip() and not blank[k]:
             return {}  # a word just above the names may be a piece of them
         found[k] = "title"
     return {}

@@ -38,7 +38,7 @@ _CEILINGS = _words("uloq ul alq aloq limit range max quantificationlimit quantit
 # All in lower case and without spaces.
 BELOW = frozenset(
     [
-        *_words("nd n.d. n.d n/d bdl bld blod blq bloq bql brl bmdl bmrl brql bdl. u.d.l. udl"),
+        *_words("nd n.d. n.d n/d bdl bld blod blq bloq bql brl bmdl bmrl brql bdl. u.d.l. udl dnq"),
         *_words("lod loq lloq oor< <oor <min <low n.n. n.n n.nwb. n.nachw. nichtnachweisbar"),
         *_words("notdetected non-detect nondetect non-detected undetected detectednotquantified"),
         *(sign + name for sign in ("<", "below", "presentbelow") for name in _FLOORS),
@@ -46,7 +46,8 @@ BELOW = frozenset(
 )
 ABOVE = frozenset(
     [
-        *_words("uloq alq aloq aql saturated sat overrange overflow oor> >oor >high"),
+        *_words("uloq alq aloq aql saturated sat #sat over overrange overflow ovrflw"),
+        *_words("oor> >oor >high"),
         *_words("soldout sold-out stockout stock-out outofstock oos"),
         *(sign + name for sign in (">", "above", "presentabove") for name in _CEILINGS),
     ]
@@ -61,7 +62,7 @@ MISSING = EMPTY | frozenset(
 )
 
 # What a mark beside a number says of it: -1 at most this number, 1 at least, 0 as it stands.
-_EXACT = _words("= == j j+ j- nj jn e exact detected quantified")
+_EXACT = _words("= == j j+ j- nj jn dnq e exact detected quantified")
 MARKS = (
     dict.fromkeys(BELOW, -1)
     | dict.fromkeys(ABOVE, 1)
