@@ -108,6 +108,7 @@ def draw(factors):
     kernels.draw_rows(rows, factors, kernels.CellDraws(wide.lower.copy(), None), (0, 0))
 
 def interrupt_soon():
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored in a shell's background
     def send():
         time.sleep(0.5)
         os.kill(os.getpid(), signal.SIGINT)
