@@ -16,7 +16,7 @@ __all__ = ["HiddenCells", "TailShrinkage"]
 # Settled on the tables that the study of `restore` names as those it was tuned on.
 _SPREADS = (0.05, 0.2, 0.4, 0.7, 1.0)  # standard deviations of log c, between which data decide
 _ELSEWHERE = 1.1  # spreads from the log c of a column to that at any one limit, moved or real
-_CAUTION = 2.2  # of values: log c is taken larger by so many times its cubed spread
+_CAUTION = 1.3  # of values: log c is taken larger by so many times its variance
 _GRID = np.linspace(-1.6, 2.4, 26)  # of log c
 _NONE = int(np.argmin(abs(_GRID)))
 _ENOUGH_CELLS = 20_000
@@ -102,7 +102,7 @@ class TailShrinkage:
 
         The less is known of log c the further: an error outwards has no end.
         """
-        return mixture.shrunk((self.mean + _CAUTION * self.sd**3)[group])
+        return mixture.shrunk((self.mean + _CAUTION * self.sd**2)[group])
 
     def drawn(self, rng: np.random.Generator) -> NDArray[np.float64]:
         """Draw log c of each side and column."""
