@@ -33,7 +33,7 @@ SEEDS = range(5)
 CAP = 25  # rank of the capped Tr methods
 METHODS = (
     *("Fro-CMC", "Fro-MC", "Tr-CMC", "Tr-MC", "DTr-CMC"),
-    *("Tr-CMC, uncapped", "Tr-MC, uncapped"),
+    *("Tr-CMC, uncapped", "Tr-MC, uncapped", "Tr-CMC, at the minimum"),
 )
 FRO_GRID = {
     "k": (24, 28, 32, 36, 40),
@@ -41,7 +41,10 @@ FRO_GRID = {
     "rungs": ((25, 15), (100, 15), (500, 1)),  # sweeps, and how many settings are given so many
 }
 TR_GRID = {"share": 1e-4, "max_iter": (100, 500), "tol": 0.0}
-UNCAPPED_GRID = {**TR_GRID, "max_iter": (100,)}
+OTHER_TR_GRIDS = {
+    "uncapped": {**TR_GRID, "max_iter": (100,)},
+    "at the minimum": {**TR_GRID, "max_iter": (2000,), "tol": 1e-3},
+}
 DTR_GRID = {
     "penalties": ((1.0, 1.0),),
     "first_step": 1.5,
@@ -96,12 +99,17 @@ def fro(task: Task, clipped: str, grid: dict[str, Any], score: Any, seed: int) -
 
 
 def trace(
-    task: Task, clipped: str, grid: dict[str, Any], score: Any, seed: int, max_rank: int | None
+    task: Task,
+    clipped: str,
+    grid: dict[str, Any],
+    score: Any,
+    seed: int,
+    max_rank: int | None = None,
+    solver: str = "proximal",
 ) -> Iterator[Point]:
     """Fit the one penalty of the paper, for its two numbers of iterations.
 
-    By the proximal solver: they stop it long before the minimum, which is part of the method. The
-    splitting is there after fewer.
+    They stop the proximal solver long before the minimum, which is part of the method.
     """
     cells = training_cells(task)
     alpha = grid["share"] * operator_norm(training_table(task))
@@ -110,7 +118,7 @@ def trace(
             alpha,
             clipped=clipped,
             max_rank=max_rank,
-            solver="proximal",
+            solver=solver,
             max_iter=n_iter,
             tol=grid["tol"],
             scale="none",
@@ -157,10 +165,14 @@ class Stopped:
 
 def fits_of(method: str) -> tuple[Callable[..., Iterator[Point]], str]:
     """Return how a method is fitted, and how it treats clipped cells."""
-    name, _, uncapped = method.partition(", ")
+    name, _, how = method.partition(", ")
     family, kind = name.split("-")
-    capped = partial(trace, max_rank=None if uncapped else CAP)
-    return {"Fro": fro, "Tr": capped, "DTr": dtr}[family], TREATMENT[kind]
+    fits_trace = {
+        "": partial(trace, max_rank=CAP),
+        "uncapped": trace,
+        "at the minimum": partial(trace, solver="splitting"),
+    }
+    return {"Fro": fro, "Tr": fits_trace[how], "DTr": dtr}[family], TREATMENT[kind]
 
 
 @lru_cache(maxsize=2)
@@ -211,17 +223,18 @@ def jobs(quick: bool) -> list[Job]:
     found = []
     grids = QUICK_GRIDS if quick else GRIDS
     for i, method in enumerate(METHODS):
-        seeds = SEEDS[:1] if quick else SEEDS[:1] if "uncapped" in method else SEEDS
-        if quick and "uncapped" in method:
+        name, _, how = method.partition(", ")
+        if quick and how:
             continue
+        grid = OTHER_TR_GRIDS[how] if how else grids[name.split("-")[0]]
+        seeds = SEEDS[:1] if quick or how else SEEDS
         for seed, data, task in product(seeds, DATA, (1, 2)):
             settings = {"data": data, "task": task, "seed": seed, "method": method}
-            name = f"{data}-task{task}-seed{seed}-{method.replace(', ', '-')}"
-            grid = UNCAPPED_GRID if "uncapped" in method else grids[method.split("-")[0]]
-            found.append(Job("faithful", name, {**settings, "grid": grid}, _turn(i, seed)))
+            of_run = f"{data}-task{task}-seed{seed}-{method.replace(', ', '-')}"
+            found.append(Job("faithful", of_run, {**settings, "grid": grid}, _turn(i, seed)))
     return found
 
 
 def _turn(method: int, seed: int) -> float:
-    later = {"DTr-CMC": 5, "Tr-CMC, uncapped": 9, "Tr-MC, uncapped": 9}
-    return 10 * seed + later.get(METHODS[method], 2 + method / 10)
+    name, _, how = METHODS[method].partition(", ")
+    return 10 * seed + (9 if how else 5 if name == "DTr-CMC" else 2 + method / 10)

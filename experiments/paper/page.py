@@ -42,7 +42,8 @@ def write(folder: Path, quick: bool) -> Path:
         "note": NOTE if quick else "",
         **pictures(folder / "figures", page.parent),
         "made_with": made_with([run for runs in results.values() for run in runs]),
-        "progress": tables.progress({name: len(mine) for name, mine in jobs.items()}, results),
+        "progress": tables.progress(jobs, results),
+        "minutes": facts.minutes_on_two_cores(jobs, results),
         **filled(results),
     }
     page.write_text(Template(TEXT.read_text()).substitute(content))
@@ -93,7 +94,6 @@ def filled(results: Results) -> dict[str, str]:
         "descents": tables.descents(results["ablation"]),
         "second_norm_says": facts.second_norm(results["ablation"]),
         "race_of_pairs": facts.race_of_pairs(results["synthetic"]),
-        **facts.large(),
         "dtr_stops": facts.dtr_stops(results["faithful"]),
         **facts.hinge(results),
         **facts.recovery(results["theory"]),

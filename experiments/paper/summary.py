@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
-from experiments.common import RESULTS, mean_and_error
+from experiments.common import RESULTS, Runs, mean_and_error
 from experiments.paper import beyond
+from experiments.paper.runner import Job
 
 Result = dict[str, Any]
 
@@ -28,6 +28,7 @@ PAPER_SECONDS = {
     "MovieLens-100K": {"DTr-CMC": 324, "Fro-CMC": 609, "Tr-CMC": 11},
 }
 SAMPLED = "BayesCMC"
+_KINDS = ("method", "model", "what", "data")  # settings that tell how long a run takes
 TASKS = [(data, task) for data in ("FilmTrust", "MovieLens-100K") for task in (1, 2)]
 
 
@@ -54,7 +55,8 @@ def grouped(results: Iterable[Result], *names: str) -> dict[tuple, list[Result]]
     """Return the results by the values of some settings."""
     groups: dict[tuple, list[Result]] = {}
     for result in results:
-        groups.setdefault(tuple(result["settings"][name] for name in names), []).append(result)
+        key = tuple(result["settings"].get(name) for name in names)
+        groups.setdefault(key, []).append(result)
     return groups
 
 
@@ -103,6 +105,19 @@ def cpu_seconds(results: Iterable[Result]) -> float:
     return sum(result.get("seconds", {}).get("cpu", 0.0) for result in results)
 
 
+def expected_seconds(jobs: Iterable[Job], results: list[Result]) -> float:
+    """Return what all jobs take: those that were not run as the mean of those of their kind."""
+    kinds = grouped(results, *_KINDS)
+    means = {kind: cpu_seconds(mine) / len(mine) for kind, mine in kinds.items()}
+    usual = cpu_seconds(results) / max(len(results), 1)
+    wanted = grouped([{"settings": job.settings} for job in jobs], *_KINDS)
+    return sum(
+        cpu_seconds(kinds.get(kind, []))
+        + (len(mine) - len(kinds.get(kind, []))) * means.get(kind, usual)
+        for kind, mine in wanted.items()
+    )
+
+
 def beyond_scores(results: Iterable[Result]) -> dict[tuple, dict[str, Any]]:
     """Return (model, data, task) -> scores at the setting that validation chose.
 
@@ -113,8 +128,11 @@ def beyond_scores(results: Iterable[Result]) -> dict[tuple, dict[str, Any]]:
 
 
 def _of_bayes() -> dict[tuple, dict[str, Any]]:
-    path = RESULTS / "bayes.json"
-    rows = json.loads(path.read_text())["rows"] if path.exists() else []
-    by_case = {row["case"]: {**row["values"], "seeds": row["seeds"]} for row in rows}
-    cases = {(SAMPLED, data, task): f"{data}, task {task}" for data, task in TASKS}
-    return {key: by_case[case] for key, case in cases.items() if case in by_case}
+    runs = grouped(Runs(RESULTS / "bayes.jsonl").read().values(), "case")
+    cases = {(SAMPLED, *task): runs.get((f"{task[0]}, task {task[1]}",), []) for task in TASKS}
+    return {
+        key: {name: mean_and_error([r[name] for r in mine]) for name in beyond.METRICS}
+        | {"seeds": len(mine)}
+        for key, mine in cases.items()
+        if mine
+    }

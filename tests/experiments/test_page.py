@@ -2,7 +2,7 @@
 
 import pytest
 from experiments.paper import facts, page, pictures, summary, tables
-from experiments.paper.runner import run_and_keep
+from experiments.paper.runner import Job, run_and_keep
 from experiments.paper.summary import Mean
 
 
@@ -18,6 +18,23 @@ def test_the_page_shows_the_illustration_once_it_was_run(tmp_path):
     written = page.write(tmp_path, quick=True)
     assert "| pictures | 1 of 3 |" in written.read_text()
     assert (tmp_path / "figures" / "illustration.png").stat().st_size > 1000
+
+
+def test_the_runs_of_bayes_are_found():
+    scores = summary.beyond_scores([])
+    assert {key[0] for key in scores} == {summary.SAMPLED}
+    assert {tuple(key[1:]) for key in scores} == set(summary.TASKS)
+    assert all(x["seeds"] == 5 for x in scores.values())
+
+
+def test_runs_that_are_not_there_are_expected_to_take_what_those_of_their_kind_did():
+    def run(method, seconds):
+        return {"settings": {"method": method}, "seconds": {"cpu": seconds}}
+
+    jobs = [Job("x", str(i), {"method": method}) for i, method in enumerate("aaabbc")]
+    runs = [run("a", 2.0), run("a", 4.0), run("b", 9.0)]
+    # two of a, one of b, and a third a, a second b, and a c, of which nothing is known
+    assert summary.expected_seconds(jobs, runs) == 6 + 9 + 3 + 9 + 5
 
 
 def test_means_are_over_the_seeds_of_equal_settings():
