@@ -185,6 +185,6 @@ def _convex(found: dict[str, Any]) -> str:
         f"{tr['rank']}, in {tr['cpu']:.0f} CPU s (asked: 1e-2 in 30 s).\n\n"
         f"DTrCMC, rank at most {found['DTrCMC']['max_rank']}, CPU seconds of the steps from the paper's start: "
         + ", ".join(f"{t:.1f}" for t in dtr)
-        + f" (asked: 8 a step). Both together added {found['added_mb']:.0f} MB to the data; the dense matrix "
+        + f" (asked: at most 20). Both together added {found['added_mb']:.0f} MB to the data; the dense matrix "
         f"would be {n * m * 4 / 2**30:.0f} GB in single precision."
     )
