@@ -105,6 +105,7 @@ def _fit(name, table, path, model, tell):
 def _large(value):
     model = FroCMC(20, max_iter=1, random_state=0)
     model.fit(np.random.default_rng(0).standard_normal((200, 30)))
+    model.__getstate__()  # computes what is computed on request, while factors and cells agree
     model.row_factors_ = np.full((_ROWS, 20), value)
     model.row_offset_ = np.full(_ROWS, value)
     return model
