@@ -87,6 +87,16 @@ def test_a_column_with_too_little_left_stays_as_it_is(column):
 # The test.
 
 
+def test_where_both_ends_leave_too_little_they_are_moved_in_turn():
+    answers = np.random.default_rng(0).integers(1, 6, (200, 4)).astype(float)
+    cells = Intervals.from_table(answers, floor=1, ceiling=5)
+    for seed in (0, 1):
+        moved = reclip(cells, 0.2, floors=True, ceilings=True, seed=seed)
+        for j in range(4):
+            hidden = moved.value[(moved.cols == j) & ~moved.censored]
+            assert set(hidden) == ({4.0} if (j + seed) % 2 == 0 else {2.0})
+
+
 def test_a_noiseless_table_is_restored_and_missing_is_no_match_for_limits():
     found = reclip_test(rank_two(), estimator=fro(), quantiles=[0.8])
     assert found.gain > 0.85

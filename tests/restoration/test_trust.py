@@ -109,6 +109,22 @@ def test_bands_of_a_scale_of_whole_numbers_have_width():
     assert any("recorded in steps" in w for w in r.warnings)
 
 
+def test_a_scale_is_restored_at_both_of_its_ends_and_says_what_that_gains():
+    # from 1 to 5 only three answers stay exact: either end is tested with the other one in place
+    rng = np.random.default_rng(1)
+    latent = 3.4 + rng.normal(size=(300, 1)) + 0.7 * rng.normal(size=(300, 6))
+    seen = np.clip(np.round(latent), 1, 5)
+    r = restore(seen, floor=1, ceiling=5)
+    at = (seen == 1) | (seen == 5)
+    assert r.counts["restored"] == at.sum()
+    held = ((r.lower <= latent) & (latent <= r.upper))[at].mean()
+    assert 0.85 <= held <= 0.95  # 365 cells: three standard errors of a share of 0.9 are 0.047
+    true = 1 - error(r.table, latent, at) / error(seen, latent, at)
+    # leaving a 5 is an error from 5 on, not from the 4.5 that it may stand for
+    assert true > 0
+    assert abs(true - r.expected_gain) < 0.08
+
+
 def test_half_a_step_below_the_top_is_a_ceiling_too():
     rng = np.random.default_rng(0)
     seen = np.clip(

@@ -13,7 +13,7 @@ from declip.model_selection import HeldOutCells
 __all__ = ["Reclipped", "reclip"]
 
 _FEWEST_LEFT = 5  # exact cells that a column keeps
-_FEWEST_VALUES = 3  # different values among them
+_FEWEST_VALUES = 2  # different values among them, without which nothing says how far it spreads
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,9 +98,11 @@ def reclip(
 
     Notes
     -----
-    A column stays as it is if fewer than five exact cells, or fewer than three different values,
-    would be left in it. Cells that were clipped are shown at the moved limit too, since a method
-    that could tell them from the others would know which truths are small.
+    Where both limits of a column would leave fewer than five exact cells, or fewer than two
+    different values, only one is moved: the ceiling or the floor, in turn by column and seed. A
+    column stays as it is where that leaves too few, too. Cells that were clipped are shown at the
+    moved limit as well, since a method that could tell them from the others would know which truths
+    are small.
     """
     rows, cols, lower, upper = intervals.triplets()
     group = cols if by_column else np.zeros_like(cols)
@@ -110,7 +112,7 @@ def reclip(
     low, high = _moved_limits(lower[exact], group[exact], n, np.asarray(share)[:, :n])
     low[~_moves(np.isneginf(lower), group, n) if floors else slice(None)] = -np.inf
     high[~_moves(np.isposinf(upper), group, n) if ceilings else slice(None)] = np.inf
-    _spare(low, high, lower[exact], group[exact])
+    _spare(low, high, lower[exact], group[exact], seed)
     low, high = low[group], high[group]
     if exchanged > 0:
         rng = np.random.default_rng(seed)
@@ -178,11 +180,19 @@ def _moved_limits(
     return low, high
 
 
-def _spare(low: NDArray, high: NDArray, value: NDArray, group: NDArray) -> None:
+def _spare(low: NDArray, high: NDArray, value: NDArray, group: NDArray, seed: int) -> None:
     """Take limits back, in place, in groups where too few cells or values would be left."""
+    both = _is_poor(low, high, value, group) & np.isfinite(low) & np.isfinite(high)
+    in_turn = (np.arange(len(low)) + seed) % 2 == 0
+    low[both & in_turn], high[both & ~in_turn] = -np.inf, np.inf
+    poor = _is_poor(low, high, value, group)
+    low[poor], high[poor] = -np.inf, np.inf
+
+
+def _is_poor(low: NDArray, high: NDArray, value: NDArray, group: NDArray) -> NDArray[np.bool_]:
+    """Tell in which groups limits leave too few cells or values."""
     left = (value > low[group]) & (value < high[group])
     count = np.bincount(group[left], minlength=len(low))
     pairs = np.unique(np.stack([group[left].astype(np.float64), value[left]]), axis=1)
     values = np.bincount(pairs[0].astype(np.intp), minlength=len(low))
-    poor = (count < _FEWEST_LEFT) | (values < _FEWEST_VALUES)
-    low[poor], high[poor] = -np.inf, np.inf
+    return (count < _FEWEST_LEFT) | (values < _FEWEST_VALUES)

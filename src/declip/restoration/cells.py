@@ -182,10 +182,12 @@ def _restored(
     band_low = np.where(sure, band_low, np.maximum(widened[0], low))
     band_high = np.where(sure, band_high, np.minimum(widened[1], high))
     flag = np.where(stays, UNDETERMINED, RESTORED)
-    moved = np.where(stays, 0.0, distance)
-    # E (v - d)^2 and E d^2 for the distance d of the truth from the limit
+    # where values are rounded, what is told at a limit lies half a step beyond where it begins
+    told = of_values.sign * scaling.forward(limit, cols) - of_values.limit
+    moved = np.where(stays, told, distance)
+    # E (v - d)^2 for the distance d of the truth, of the restored value and of what is told
     mean, square = moments
-    squares = np.array([square - 2 * moved * mean + moved**2, square])[:, ~ranged]
+    squares = np.array([square - 2 * v * mean + v**2 for v in (moved, told)])[:, ~ranged]
     block = CellBlock(rows, cols, value, band_low, band_high, flag)
     return CensoredCells(block, cols[~ranged], squares)
 
