@@ -12,7 +12,7 @@ RESULTS = Path(__file__).parents[2] / "experiments" / "results"
 
 
 NAMES = (
-    *("hinge_range", "tobit_range", "hinge_off", "tobit_off", "bayes_chosen", "breast_coverage"),
+    *("hinge_range", "tobit_range", "hinge_off", "tobit_off", "bayes_best", "breast_coverage"),
     *("bands_beyond", "restored_tables", "restored_cases", "restored_off", "restored_worse"),
     "paper_error",
 )
@@ -39,13 +39,15 @@ def facts() -> dict[str, str]:
 def _restored(rows: list[dict[str, Any]]) -> dict[str, str]:
     """Return what `restore` gained on complete tables that were clipped."""
     others = {run["run"]: run for run in runs(RESULTS / "peers" / "tables_restore.jsonl")}
+    errors = [others[row["run"]]["errors"] for row in rows]
     left = [
-        row["errors"]["restore"] / others[row["run"]]["errors"]["left at the limit"] for row in rows
+        row["errors"]["restore"] / other["left at the limit"]
+        for row, other in zip(rows, errors, strict=True)
     ]
-    chosen = [max(row["weights"], key=row["weights"].get) for row in rows]
+    best = [min(other, key=other.get) for other in errors]
     held = [row["cover"] for row in rows]
     return {
-        "bayes_chosen": f"{chosen.count('bayes')} of {len(chosen)}",
+        "bayes_best": f"{best.count('BayesCMC')} of {len(best)}",
         "bands_beyond": _percent(min(held), max(held)),
         "restored_tables": str(len({row["settings"]["table"] for row in rows})),
         "restored_cases": str(len(rows)),
