@@ -157,6 +157,12 @@ def test_gaps_of_intensities_are_filled_as_too_low_to_be_seen(tab, address, tmp_
     assert np.median(filled) < 2 * np.nanmin(before)  # all are there, and low
 
 
+def test_names_of_columns_differ_on_a_narrow_screen_too(tab, address, tmp_path):
+    tab.set_viewport_size({"width": 390, "height": 800})
+    dropped(tab, address, messy.sales(tmp_path))
+    assert tab.locator("#map-names span").all_text_contents() == [f"{k:02}" for k in range(1, 13)]
+
+
 def test_an_unclear_cell_is_solved_by_a_button(tab, address, tmp_path):
     (tmp_path / "t.csv").write_text("id,x,y\na,1.5 B,5\nb,2,3\nc,1,2\n")
     dropped(tab, address, tmp_path / "t.csv")

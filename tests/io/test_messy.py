@@ -169,6 +169,13 @@ def test_cells_that_cannot_be_read_need_no_limit_as_well(tmp_path):
     assert len(told.value.problems) == 1
 
 
+@pytest.mark.parametrize("cell", ["<\uff15", "\u0663.5", "1\u00b2"])
+def test_digits_other_than_0_to_9_are_named_and_not_taken_for_a_word(tmp_path, cell):
+    with pytest.raises(TableFileError, match="has digits other than 0 to 9") as told:
+        read(tmp_path, f"id,x,y\na,{cell},2\nb,3,4\nc,1,2\n")
+    assert "marks" not in str(told.value)
+
+
 def test_detected_not_quantified_is_a_value_if_one_is_there(tmp_path):
     text = "station,analyte,result,ResQualCode,MDL\na,x,0.5,DNQ,0.4\na,y,,ND,0.4\nb,x,3,=,0.4\n"
     found = read(tmp_path, text + "b,y,2,=,0.4\n")

@@ -51,3 +51,16 @@ def test_zero_sales_are_restored_below_the_floor_that_the_message_proposes(sales
     assert f"X.clip({floor:g})" in str(told.value)
     found = restored(table.clip(floor), floor=floor)
     assert ((found.table > 0) & (found.table <= np.maximum(table, floor))).all()
+
+
+def test_zero_stock_beside_zero_sales_is_restored_when_both_messages_are_followed(sales):
+    table, stock = (x.copy() for x in sales)
+    table[:3, 0], stock[:3, 0] = 0.0, 5.0
+    with pytest.raises(ValueError, match=r"make such cells missing \(NaN\)"):
+        restored(table, ceiling=stock)
+    table[stock == 0] = np.nan
+    with pytest.raises(ValueError, match="no logarithm") as told:
+        restored(table, ceiling=stock)
+    floor = float(str(told.value).rpartition("floor=")[2].rstrip("."))
+    found = restored(table.clip(floor), ceiling=stock, floor=floor)
+    assert (found.table > 0).all()

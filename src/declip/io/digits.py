@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-__all__ = ["number_text", "restored_text"]
+__all__ = ["number_text", "restored_text", "short_text"]
 
 _LEAST, _MOST, _PLAIN = 2, 6, 4  # significant digits: at least, at most, and without a band
+_LARGE = 1e7  # from here on a number is written with an exponent
 
 
 def number_text(value: float) -> str:
@@ -20,6 +21,18 @@ def number_text(value: float) -> str:
     if value == int(value) and abs(value) < 1e15 if np.isfinite(value) else False:
         return str(int(value))
     return repr(float(value))
+
+
+def short_text(value: float, digits: int) -> str:
+    """Return a number for people, of so many digits, with an exponent only if it is far from 1.
+
+    Examples
+    --------
+    >>> short_text(1604.2, 3), short_text(25000.0, 4), short_text(3.2e9, 3)
+    ('1600', '25000', '3.2e+09')
+    """
+    text = f"{value:.{digits}g}"
+    return f"{float(text):.0f}" if "e+" in text and abs(value) < _LARGE else text
 
 
 def restored_text(value: float, low: float, high: float, bounds: tuple[float, float]) -> str:

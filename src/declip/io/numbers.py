@@ -126,6 +126,8 @@ def why_not(cell: object, style: NumberStyle) -> Problem:
         )
     if text.strip("+-").lower() in ("inf", "infinity") or _overflows(text):
         return Problem(f"{shown(cell)} is not a finite number: write the limit, as in >200")
+    if any(sign.isdigit() and not sign.isascii() for sign in text):
+        return Problem(f"{shown(cell)} has digits other than 0 to 9")
     return _strange(cell, text)
 
 

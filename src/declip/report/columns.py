@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from declip.io.digits import short_text
 from declip.reclip.result import LEFT, RESTORED
 from declip.report.view import Column, View
 
@@ -46,7 +47,7 @@ def _limits(column: Column) -> str:
     """Return the limits as a file has them: <0.05, >20, or from the lowest to the highest."""
     parts = []
     for side, sign in (("floor", "<"), ("ceiling", ">")):
-        found = [f"{sign}{limit:.4g}" for limit in column.limits_of(side)]
+        found = [f"{sign}{short_text(limit, 6)}" for limit in column.limits_of(side)]
         parts += found if len(found) <= 2 else [f"{found[0]} to {found[-1]}"]
     if np.any(column.clipped & np.isfinite(column.known_lower) & np.isfinite(column.known_upper)):
         parts.append("ranges")
@@ -56,7 +57,9 @@ def _limits(column: Column) -> str:
 def _band(column: Column, restored: NDArray[np.bool_]) -> str:
     """Return where the truth of a restored cell is expected, in the middle of all of them."""
     low, high = _median(column.low[restored]), _median(column.high[restored])
-    return "" if low is None or high is None else f"{low:.3g} to {high:.3g}"
+    if low is None or high is None:
+        return ""
+    return f"{short_text(low, 3)} to {short_text(high, 3)}"
 
 
 def _median(values: NDArray) -> float | None:

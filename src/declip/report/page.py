@@ -12,6 +12,7 @@ import numpy as np
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from declip.io import TableFile, new_file
+from declip.io.digits import short_text
 from declip.report.columns import column_lines, mean_lines
 from declip.report.figures import (
     MAP_KEYS,
@@ -154,7 +155,7 @@ def _figure(value: Any) -> str:
         return {True: "yes", False: "no", None: "\u2013"}[value]
     if isinstance(value, int):
         return f"{value:,}".replace(",", "\u2009")
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
+    return short_text(value, 4) if isinstance(value, float) else str(value)
 
 
 def _facts(view: View) -> dict[str, Any]:

@@ -228,6 +228,13 @@ def check_logarithms(
 ) -> None:
     """Refuse cells of which a logarithm says nothing; ``table`` gives shape and labels."""
     cells = Bounds(rows, cols, lower, upper, table.shape, table.row_labels, table.col_labels)
+    unbounded = np.flatnonzero((lower <= 0) & np.isposinf(upper))
+    if unbounded.size:
+        raise ValueError(
+            f"{_count(unbounded, 'cell')} a ceiling that is not positive, first "
+            f"{where(cells, unbounded[:1])} with {lower[unbounded[0]]:g}: its logarithm says "
+            "nothing. Leave the column out of log=, or make such cells missing (NaN)."
+        )
     negative = np.flatnonzero(upper <= 0)
     if negative.size:
         least = upper[(upper > 0) & np.isfinite(upper)]
@@ -236,13 +243,6 @@ def check_logarithms(
             f"{_count(negative, 'cell')} no logarithm, first {where(cells, negative[:1])} with "
             f"{upper[negative[0]]:g}. Leave the column out of log=, or raise such cells to a floor "
             f"above zero and pass it, as in X.clip({floor}) with floor={floor}."
-        )
-    unbounded = np.flatnonzero((lower <= 0) & np.isposinf(upper))
-    if unbounded.size:
-        raise ValueError(
-            f"{_count(unbounded, 'cell')} a ceiling that is not positive, first "
-            f"{where(cells, unbounded[:1])} with {lower[unbounded[0]]:g}: its logarithm says "
-            "nothing. Leave the column out of log=, or make such cells missing (NaN)."
         )
 
 

@@ -219,7 +219,19 @@ function drawMap(map) {
     brush.fillStyle = colours[kind];
     brush.fillRect(j * zoom, i, zoom - (zoom > 4 ? 1 : 0), 1);
   }
-  $("map-names").replaceChildren(...map.names.map(name => { const made = element("span", name); made.title = name; return made; }));
+  const spans = map.names.map(name => { const made = element("span", name); made.title = name; return made; });
+  $("map-names").replaceChildren(...spans);
+  if (spans.some(span => span.scrollWidth > span.clientWidth)) {
+    const begun = begunAlike(map.names);
+    for (const span of spans) span.textContent = span.title.slice(begun);
+  }
+}
+
+/* how many characters all names begin with in common, up to the last that is no letter or digit */
+function begunAlike(names) {
+  let n = 0;
+  while (n < names[0].length && names.every(name => name[n] === names[0][n])) n++;
+  return names.length > 1 ? names[0].slice(0, n).search(/[^\p{L}\p{N}][\p{L}\p{N}]*$/u) + 1 : 0;
 }
 
 /* the steps */
