@@ -125,8 +125,8 @@ def test_an_array_that_says_more_than_it_holds_is_refused(tmp_path):
 @pytest.mark.parametrize(
     ("content", "told"),
     [
-        ("id,x\na,<\uff15\nb,2\n", "line 2, column 'x': '<\uff15' is neither a number"),
-        ("id,x\na,\u0661\nb,2\n", "line 2, column 'x': '\u0661' is neither a number"),
+        ("id,x\na,<\uff15\nb,2\n", "line 2, column 'x': '<\uff15' has digits other than 0 to 9"),
+        ("id,x\na,\u0661\nb,2\n", "line 2, column 'x': '\u0661' has digits other than 0 to 9"),
         ("id;x\na;1,5\nb;2.5\n", "line 2, column 'x': '1,5' is not a number"),
         ("id,x\na,1\rb,2\nc,3\n", "line 2: a line ends in another way"),
         ('id,x\na"b,1\nc,2\n', "line 2: its quotation marks do not match"),
