@@ -16,7 +16,7 @@ __all__ = ["HiddenCells", "TailShrinkage"]
 # Settled on the tables that the study of `restore` names as those it was tuned on.
 _SPREADS = (0.05, 0.2, 0.4, 0.7, 1.0)  # standard deviations of log c, between which data decide
 _ELSEWHERE = 1.1  # spreads from the log c of a column to that at any one limit, moved or real
-_CAUTION = 1.3  # of values: log c is taken larger by so many times its variance
+_CAUTION = 1.1  # of values: log c is taken larger by so many times its variance
 _GRID = np.linspace(-1.6, 2.4, 26)  # of log c
 _NONE = int(np.argmin(abs(_GRID)))
 _ENOUGH_CELLS = 20_000
@@ -36,34 +36,25 @@ class HiddenCells:
         Their truth, or a bound that it lies beyond, times the sign of the mixture.
     censored : ndarray of bool
         Whether only the bound is known.
-    placed : ndarray of bool
-        Whether the limit was put at the cell, which then tells nothing of what lies beyond; others
-        that are tied with it do.
     """
 
     group: NDArray[np.intp]
     mixture: CensoredMixture
     value: NDArray[np.float64]
     censored: NDArray[np.bool_]
-    placed: NDArray[np.bool_]
 
     def some(self, most: int = _ENOUGH_CELLS) -> HiddenCells:
         """Return at most about so many of the cells, evenly spread."""
         part = slice(None, None, -(-len(self.group) // most) or 1)
         return HiddenCells(
-            self.group[part],
-            self.mixture.take(part),
-            self.value[part],
-            self.censored[part],
-            self.placed[part],
+            self.group[part], self.mixture.take(part), self.value[part], self.censored[part]
         )
 
     def log_likelihood(self, log_shrinkage: NDArray | float) -> NDArray[np.float64]:
         """Return that of each cell under a shrinkage."""
         value = np.maximum(self.value, self.mixture.limit)
         law = self.mixture.shrunk(np.broadcast_to(log_shrinkage, value.shape))
-        told = np.where(self.censored, law.log_survival(value), law.log_density(value))
-        return np.where(self.placed, 0.0, told)
+        return np.where(self.censored, law.log_survival(value), law.log_density(value))
 
     def log_likelihoods(self, n_groups: int) -> NDArray[np.float64]:
         """Return the sums over each side and column, for every log c of a grid."""

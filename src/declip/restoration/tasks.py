@@ -141,16 +141,8 @@ class Task:
         parts = components(method, cells.rows, cells.cols)
         mixture = self.table.mixture(cells.cols, ends, *parts)
         value = mixture.sign * scaling.forward(self._known(), cells.cols)
-        hidden = HiddenCells(self.group, mixture, value, cells.censored, self._placed())
+        hidden = HiddenCells(self.group, mixture, value, cells.censored)
         return Evidence(hidden, *components(method, self.held.rows, self.held.cols))
-
-    def _placed(self) -> NDArray[np.bool_]:
-        """Tell at which hidden cells limits were put, one for each limit."""
-        at = np.flatnonzero(~self.cells.censored & (self.cells.value == self.cells.limit))
-        _, first = np.unique(self.group[at], return_index=True)
-        placed = np.zeros(len(self.cells), bool)
-        placed[at[first]] = True
-        return placed
 
     def _known(self) -> NDArray:
         """Return the truth of the hidden cells, or what those clipped before lie beyond."""
