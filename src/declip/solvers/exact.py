@@ -107,7 +107,8 @@ def minimum_trace_norm(
         return _matrix_free(intervals, stopping, max_rank)
     run = _Hard(intervals)
     found = followed(run, Start(LowRank.zero(intervals.shape, intervals.dtype)), stopping)
-    return replace(found, proof=found.proof or run.bracket())
+    looked_at = found.proof is not None and not np.isnan(found.proof.upper)
+    return found if looked_at else replace(found, proof=run.bracket())
 
 
 class _HardCells(DenseCells):
@@ -142,7 +143,7 @@ class _Hard(Splitting):
     def look(self, tol: float) -> None:
         """Keep the latest matrix, bracket its trace norm if it is time, and end or go on."""
         state = self.state
-        state.best, state.proof = self._model(), None
+        state.best, state.proof = self._model(), _UNKNOWN
         if self.due and self.settling:
             state.proof = proof = self.bracket()
             self._judge(max(proof.gap / (proof.upper or 1.0), proof.primal_residual), tol)
