@@ -107,7 +107,7 @@ def minimum_trace_norm(
         return _matrix_free(intervals, stopping, max_rank)
     run = _Hard(intervals)
     found = followed(run, Start(LowRank.zero(intervals.shape, intervals.dtype)), stopping)
-    looked_at = found.proof is not None and not np.isnan(found.proof.upper)
+    looked_at = isinstance(found.proof, Bracket) and not np.isnan(found.proof.upper)
     return found if looked_at else replace(found, proof=run.bracket())
 
 
