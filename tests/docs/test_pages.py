@@ -118,7 +118,7 @@ def test_a_start_page_leads_to_formats_and_options(page):
 
 @pytest.mark.parametrize("page", NEWCOMERS)
 def test_a_page_of_a_newcomer_is_one_screen(page):
-    assert len((DOCS / "start" / f"{page}.md").read_text().splitlines()) <= 60
+    assert len((DOCS / "start" / f"{page}.md").read_text().splitlines()) <= 42
 
 
 @pytest.mark.parametrize("case", errors.ERRORS, ids=lambda c: c.title)
