@@ -21,7 +21,7 @@ from declip import (
     prepare_blocks,
     restore,
 )
-from declip.blocks import BlockProblem, DamagedBlockError, Here, ObjectiveTerms
+from declip.blocks import BlockProblem, DamagedBlockError, LocalRunner, ObjectiveTerms
 from declip.blocks.checkpoint import BlockCheckpoint
 from declip.blocks.problem import shard_spans
 from declip.blocks.running import fold, tree
@@ -54,12 +54,12 @@ def fit_blocks(
 ):
     terms = ObjectiveTerms(Ridge(alpha, alpha_bias), bias, clipped, threads)
     seed = np.random.default_rng(1).bit_generator.state
-    problem = BlockProblem(table, runner or Here(), k, terms, seed)
+    problem = BlockProblem(table, runner or LocalRunner(), k, terms, seed)
     return blocks.fit_blocks(problem, Stopping(**{"max_iter": 3000, "tol": 1e-10} | stopping))
 
 
 def checkpoint(folder, fit=None, every=5):
-    return BlockCheckpoint(folder, fit or {}, Here(), every)
+    return BlockCheckpoint(folder, fit or {}, LocalRunner(), every)
 
 
 def fit_memory(cells, *, clipped="hinge", bias=False, alpha=2.0, alpha_bias=None, k=3, **how):
@@ -156,7 +156,7 @@ def test_no_penalty_is_allowed(tmp_path):
 # Trees.
 
 
-class Apart(Here):
+class Apart(LocalRunner):
     """Runs here, as if blocks were kept in places of so many."""
 
     def __init__(self, size):
@@ -202,7 +202,8 @@ def test_a_fold_holds_few_leaves():
 def test_places_of_blocks_change_no_bit(tmp_path, size):
     table = prepare_blocks(ratings(), tmp_path, n_blocks=5)
     fits = [
-        fit_blocks(table, bias=True, runner=runner, max_iter=4) for runner in (Here(), Apart(size))
+        fit_blocks(table, bias=True, runner=runner, max_iter=4)
+        for runner in (LocalRunner(), Apart(size))
     ]
     assert_array_equal(fits[0].history, fits[1].history)
     assert_array_equal(fits[0].factors.columns(), fits[1].factors.columns())

@@ -18,7 +18,7 @@ from declip import prepare_blocks
 from declip.blocks import DamagedBlockError
 from declip.blocks.running import WorkersReplacedError
 from declip.dask import FroCMC, estimator
-from declip.dask.running import OnCluster
+from declip.dask.running import ClusterRunner
 
 HOW = {"n_components": 3, "alpha": 2.0, "random_state": 0, "max_iter": 4, "tol": 0.0}
 pytestmark = pytest.mark.filterwarnings("ignore:.*before it had settled")
@@ -187,7 +187,7 @@ def test_a_second_fit_resumes_the_first(tmp_path):
 
 @pytest.mark.parametrize("moment", [0.0, 0.5, 1.0], ids=["start", "sweeps", "polishing"])
 def test_workers_that_are_all_replaced_change_no_bit(monkeypatch, expected, moment):
-    X, values, calls = da.from_array(ratings(), chunks=(70, 13)), OnCluster.values, []
+    X, values, calls = da.from_array(ratings(), chunks=(70, 13)), ClusterRunner.values, []
     model = FroCMC(**HOW, ceiling=2.0, n_blocks=3)
 
     def counted(self, handles):
@@ -201,7 +201,7 @@ def test_workers_that_are_all_replaced_change_no_bit(monkeypatch, expected, mome
         return fit_blocks(*args, **how)
 
     fit_blocks, begun, fails_at = estimator.fit_blocks, [], 0
-    monkeypatch.setattr(OnCluster, "values", counted)
+    monkeypatch.setattr(ClusterRunner, "values", counted)
     monkeypatch.setattr(estimator, "fit_blocks", began)
     model.fit(X)
     fails_at = begun[0] + 1 + round(moment * (len(calls) - begun[0] - 1))
@@ -272,7 +272,7 @@ assert not [name for name in sys.modules if name.split(".")[0] in ("dask", "dist
 import dask.array as da
 from declip.blocks.running import WorkersReplacedError
 from declip.dask import FroCMC, estimator
-from declip.dask.running import OnCluster
+from declip.dask.running import ClusterRunner
 try:
     FroCMC().fit(da.zeros((4, 3)))
 except RuntimeError as error:

@@ -4,7 +4,7 @@ import numpy as np
 from numpy.testing import assert_allclose, assert_array_equal
 
 from declip import Intervals, restore
-from declip.restoration.rounding import RoundingGrid, told_levels
+from declip.restoration.rounding import RoundingGrid, apparent_levels
 
 INF = np.inf
 
@@ -82,10 +82,10 @@ def test_one_step_counts_where_many_share_its_value():
 def test_levels_are_few_values_at_even_distances():
     rng = np.random.default_rng(0)
     answers = rng.integers(1, 6, 200).astype(float)
-    assert_array_equal(told_levels(column(answers, ceiling=5)), [1, 2, 3, 4])
-    assert told_levels(column(np.where(answers == 3, 3.3, answers))) is None
-    assert told_levels(column(answers[:30])) is None  # too few to tell
-    assert told_levels(column(rng.normal(size=200))) is None
+    assert_array_equal(apparent_levels(column(answers, ceiling=5)), [1, 2, 3, 4])
+    assert apparent_levels(column(np.where(answers == 3, 3.3, answers))) is None
+    assert apparent_levels(column(answers[:30])) is None  # too few to tell
+    assert apparent_levels(column(rng.normal(size=200))) is None
 
 
 def test_restore_tells_of_levels():

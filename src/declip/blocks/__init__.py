@@ -3,7 +3,7 @@
 from declip.blocks.parts import ObjectiveTerms
 from declip.blocks.preparing import prepare_blocks
 from declip.blocks.problem import BlockProblem, Scattered, fit_blocks
-from declip.blocks.running import Here, Runner
+from declip.blocks.running import LocalRunner, Runner
 from declip.blocks.table import Block, BlockTable, DamagedBlockError
 
 __all__ = [
@@ -11,7 +11,7 @@ __all__ = [
     "BlockProblem",
     "BlockTable",
     "DamagedBlockError",
-    "Here",
+    "LocalRunner",
     "ObjectiveTerms",
     "Runner",
     "Scattered",

@@ -9,7 +9,7 @@ from glob import glob
 from pathlib import Path
 from typing import Any
 
-from declip.blocks.running import Here, Runner
+from declip.blocks.running import LocalRunner, Runner
 from declip.blocks.staging import Listing, Staged, prepare, stage
 from declip.blocks.table import BlockTable
 from declip.blocks.writing import new_folder, write_intervals
@@ -75,7 +75,7 @@ def prepare_blocks(
     """
     if isinstance(source, str | os.PathLike):
         listing, limits = listing_of(cells, ceiling, floor)
-        runner, chunks = Here(), parquet_chunks(source, listing, Here())
+        runner, chunks = LocalRunner(), parquet_chunks(source, listing, LocalRunner())
         return prepare(chunks, new_folder(folder), runner, shape=shape, n_blocks=n_blocks, **limits)
     return write_intervals(as_intervals(source, ceiling, floor), folder, n_blocks)
 

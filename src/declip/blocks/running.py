@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
-__all__ = ["Here", "Runner", "WorkersReplacedError", "fold", "tree"]
+__all__ = ["LocalRunner", "Runner", "WorkersReplacedError", "fold", "tree"]
 
 
 class Runner(Protocol):
@@ -28,7 +28,7 @@ class WorkersReplacedError(RuntimeError):
     """All workers that held the parts are gone, and others have come."""
 
 
-class Here:
+class LocalRunner:
     """Runs everything at once in this process: a handle is the value itself."""
 
     def submit(self, function: Callable[..., Any], *args: Any, near: int | None = None) -> Any:

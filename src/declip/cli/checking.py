@@ -106,13 +106,13 @@ class Checked:
     @property
     def _export(self) -> str | None:
         """The export whose columns these are, if it was not said."""
-        return self._told("format")
+        return self._remedy("format")
 
-    def _told(self, option: str) -> str | None:
+    def _remedy(self, option: str) -> str | None:
         """Return what a note on the reading says could be given as an option."""
         notes = () if self.table.plan is None else self.table.plan.notes
-        told = (remedy for note in notes for remedy in note.remedies)
-        return next((remedy.value for remedy in told if remedy.option == option), None)
+        remedies = (remedy for note in notes for remedy in note.remedies)
+        return next((remedy.value for remedy in remedies if remedy.option == option), None)
 
     @property
     def _kept_below(self) -> int:
@@ -183,15 +183,15 @@ class Checked:
 
     def _limits(self) -> str:
         nothing = self.proposal.ceiling is None and self.proposal.floor is None
-        if nothing or self._told("missing") is not None:
+        if nothing or self._remedy("missing") is not None:
             return ""
         head = (
             "Values also pile up at ends"
             if self.table.intervals.n_censored
             else "Values pile up at ends"
         )
-        told = in_own_words(self.proposal.limits).partition("Nothing was applied")[0].rstrip()
-        return f"{head}, as they do at limits:\n{textwrap.indent(told, '  ')}"
+        limits = in_own_words(self.proposal.limits).partition("Nothing was applied")[0].rstrip()
+        return f"{head}, as they do at limits:\n{textwrap.indent(limits, '  ')}"
 
     def _next(self) -> str:
         clipped = self.table.intervals.n_censored
@@ -200,7 +200,7 @@ class Checked:
             return f"Next, if what is below its limit counts as censored: {self.command}"
         if clipped and (self._is_alone or not self.can):
             return f"Next, for what can be said of columns alone: {self._said('summary')}"
-        code = self._told("missing")
+        code = self._remedy("missing")
         if code is not None:
             words = ["declip", "check", str(self.table.path), *self.reading.spelled()]
             means = "means that nothing was found" if code == "0" else "stands for a missing value"

@@ -13,8 +13,8 @@ __all__ = ["Input", "Outputs", "Printing", "argument"]
 
 def argument(help_: str, shown: str, default: Any = None) -> Any:
     """Return a field that is known by its place in the line."""
-    told = {"help": help_, "names": (), "panel": "", "shown": shown, "positional": True}
-    return field(default=default, metadata=told)
+    metadata = {"help": help_, "names": (), "panel": "", "shown": shown, "positional": True}
+    return field(default=default, metadata=metadata)
 
 
 @dataclass(frozen=True, kw_only=True)

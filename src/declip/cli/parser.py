@@ -78,27 +78,27 @@ class Option:
     def add_to(self, group: Any) -> None:
         """Tell a parser of it."""
         many = any(get_origin(kind) is list for kind in self.kinds)
-        told: dict[str, Any] = {"help": (self.help + self._default()).replace("%", "%%")}
+        arguments: dict[str, Any] = {"help": (self.help + self._default()).replace("%", "%%")}
         if self.positional:
             default = self.field.default
             given = {} if default is None else {"nargs": "?", "default": default}
             group.add_argument(
-                self.field.name, type=self._value, metavar=self.shown, **told, **given
+                self.field.name, type=self._value, metavar=self.shown, **arguments, **given
             )
         elif self.kinds == (bool,) and "--no-" in "".join(self.names):
             action = argparse.BooleanOptionalAction
             group.add_argument(self.names[0], action=action, default=self.field.default,
-                               dest=self.field.name, **told)  # fmt: skip
+                               dest=self.field.name, **arguments)  # fmt: skip
         elif self.kinds == (bool,):
-            group.add_argument(*self.names, action="store_true", dest=self.field.name, **told)
+            group.add_argument(*self.names, action="store_true", dest=self.field.name, **arguments)
         else:
             if bool in self.kinds:
-                told |= {"nargs": "?", "const": True}
+                arguments |= {"nargs": "?", "const": True}
             action_ = "append" if many else "store"
             choices = {"choices": self.choices} if self.choices else {"metavar": self.shown}
             default = None if many else self.field.default
             group.add_argument(*self.names, action=action_, type=self._value, dest=self.field.name,
-                               default=default, **choices, **told)  # fmt: skip
+                               default=default, **choices, **arguments)  # fmt: skip
 
     @property
     def shown(self) -> str:

@@ -24,7 +24,7 @@ from declip.blocks.checkpoint import BlockCheckpoint, load_part, save_part
 from declip.blocks.problem import Scattered, fit_blocks
 from declip.blocks.table import BlockTable
 from declip.dask.running import (
-    OnCluster,
+    ClusterRunner,
     current_client,
     stop_if_folder_is_not_shared,
     with_workers_that_stay,
@@ -62,7 +62,7 @@ class _Prepared:
 
     table: BlockTable
     folder: Path
-    runner: OnCluster
+    runner: ClusterRunner
 
 
 class FroCMC(estimators.FroCMC):
@@ -214,13 +214,13 @@ class FroCMC(estimators.FroCMC):
             table = table_of(
                 X,
                 folder,
-                OnCluster(client),
+                ClusterRunner(client),
                 ceiling=self.ceiling,
                 floor=self.floor,
                 cells=(self.cells[0], self.cells[1], self.cells[2]),
                 n_blocks=self.n_blocks,
             )
-            yield _Prepared(table, folder, OnCluster(client, len(table.blocks)))
+            yield _Prepared(table, folder, ClusterRunner(client, len(table.blocks)))
 
     def _columns(self, X: Any, table: _Prepared) -> dict[str, Any]:
         wide = is_frame(X) and not is_long(X, self.cells)

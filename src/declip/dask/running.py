@@ -18,7 +18,7 @@ from declip.blocks.running import WorkersReplacedError
 _PATIENCE = 10  # seconds after which to see whether workers are gone
 
 __all__ = [
-    "OnCluster",
+    "ClusterRunner",
     "current_client",
     "stop_if_folder_is_not_shared",
     "with_workers_that_stay",
@@ -38,7 +38,7 @@ def current_client(client: Client | None) -> Client:
         ) from None
 
 
-class OnCluster:
+class ClusterRunner:
     """Runs functions as tasks; a handle is a future.
 
     Tasks take futures and small values, never data of the driver: whatever a lost worker held can

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from declip.blocks.preparing import listing_of, parquet_chunks, parquet_files
 from declip.blocks.staging import Listing, Staged, listed_from_table, prepare, stage
 from declip.blocks.table import MANIFEST, BlockTable
-from declip.dask.running import OnCluster
+from declip.dask.running import ClusterRunner
 from declip.validation import check_no_limits, refuse_long
 
 __all__ = ["is_frame", "is_long", "table_of"]
@@ -32,7 +32,7 @@ Chunks = list[Callable[[str], Any]]
 def table_of(
     X: Any,
     folder: Path,
-    runner: OnCluster,
+    runner: ClusterRunner,
     *,
     ceiling: Any,
     floor: Any,
@@ -80,7 +80,9 @@ def is_long(X: Any, cells: tuple[str, str, str]) -> bool:
     return set(cells) <= set(X.columns)
 
 
-def _chunks(X: Any, listing: Listing, runner: OnCluster) -> tuple[Chunks, tuple[int, int] | None]:
+def _chunks(
+    X: Any, listing: Listing, runner: ClusterRunner
+) -> tuple[Chunks, tuple[int, int] | None]:
     """Return what stages the cells, and the shape of the table if it is known."""
     if isinstance(X, str | os.PathLike):
         return parquet_chunks(X, listing, runner), None
@@ -98,7 +100,7 @@ def _chunks(X: Any, listing: Listing, runner: OnCluster) -> tuple[Chunks, tuple[
     )
 
 
-def _array_chunks(X: Any, runner: OnCluster) -> Chunks:
+def _array_chunks(X: Any, runner: ClusterRunner) -> Chunks:
     if np.isnan(X.shape).any():
         raise ValueError("The shape of X is not known: call X.compute_chunk_sizes() first.")
     rows, cols = (np.concatenate([[0], np.cumsum(sizes)]) for sizes in X.chunks)
@@ -109,7 +111,7 @@ def _array_chunks(X: Any, runner: OnCluster) -> Chunks:
     ]
 
 
-def _later(runner: OnCluster, function: Callable[..., Staged], part: Any, *args: Any) -> Any:
+def _later(runner: ClusterRunner, function: Callable[..., Staged], part: Any, *args: Any) -> Any:
     return runner.submit_delayed(function, part, *args)
 
 

@@ -178,7 +178,7 @@ def report(
     blocks = [
         [*wrap(verdict(coverage, fit), _WIDTH)],
         [*_counts(coverage)],
-        *([[*_fit_lines(coverage, fit)]] if fit else [[*_rank_lines(coverage)]]),
+        *([[*_fit_lines(fit)]] if fit else [[*_rank_lines(coverage)]]),
         [*_worst_lines(coverage, fit)],
         [*_advice_lines(advice(coverage, concerns, fit))],
         [*_theory_lines(theory)] if theory else [*_offer(expert_seconds)],
@@ -213,7 +213,7 @@ def _rank_lines(coverage: Coverage) -> Iterator[str]:
         yield f"{k:4d} {freedom:10d} ({share:6.1%}) {rows:12d} rows {cols:8d} columns"
 
 
-def _fit_lines(coverage: Coverage, fit: FittedChecks) -> Iterator[str]:
+def _fit_lines(fit: FittedChecks) -> Iterator[str]:
     found, parts = fit.determination, fit.parts
     yield f"{fit.name}, clipped={fit.clipped!r}, {found.rank} factors in a row"
     yield f"  determined      {found.rows.sum()} rows, {found.cols.sum()} columns"

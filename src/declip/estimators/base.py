@@ -168,7 +168,7 @@ class CompletionEstimator(CallbackSupportMixin, FittedTable[Matrix], Generic[Sta
             if side is not None:
                 cells = self._weighed(cells, known, settled)
                 settled |= {"side_": side}
-            resume_point = self._resume_point(treated, side and side.told(cells))
+            resume_point = self._resume_point(treated, side and side.identity(cells))
             reporter = SweepReporter(self, X, y, settled)
             # BLAS works on small factors here; its threads would only spin beside ours.
             with threadpool_limits(limits=1, user_api="blas"):
@@ -227,7 +227,7 @@ class CompletionEstimator(CallbackSupportMixin, FittedTable[Matrix], Generic[Sta
         """Return the cells as the solver gets them with their weights."""
         raise NotImplementedError
 
-    def _resume_point(self, intervals: Intervals, told: Any = None) -> ResumePoint:
+    def _resume_point(self, intervals: Intervals, known: Any = None) -> ResumePoint:
         """Return where the state of this fit is kept, with one that was left there."""
         if self.checkpoint is None:
             return NO_RESUME_POINT
@@ -236,8 +236,8 @@ class CompletionEstimator(CallbackSupportMixin, FittedTable[Matrix], Generic[Sta
             requested = self._on_request
             begun |= {n: v for n, v in vars(self).items() if n.endswith("_") and n not in requested}
         begun |= {"estimator": type(self).__name__, "table": [intervals.shape, intervals.by_row]}
-        if told is not None:
-            begun |= {"known": told}
+        if known is not None:
+            begun |= {"known": known}
         return persistence.Checkpoint(self.checkpoint, begun)
 
     def _check_finite(self, *found: Any) -> None:
@@ -262,9 +262,9 @@ class CompletionEstimator(CallbackSupportMixin, FittedTable[Matrix], Generic[Sta
             ("column", treated.by_col, treated.col_labels),
         ):
             exact, censored = np.diff(side.exact_ptr), np.diff(side.censored_ptr)
-            told = exact + censored if in_levels else exact
+            informative = exact + censored if in_levels else exact
             warn_about_coverage(
-                axis, told, exact + censored, self._rank_to_fit(treated.shape), labels
+                axis, informative, exact + censored, self._rank_to_fit(treated.shape), labels
             )
         return treated
 

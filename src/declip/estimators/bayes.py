@@ -345,8 +345,8 @@ class BayesCMC(PosteriorEstimator):
             self._evidence = evidence
         # of a column without an exact cell nothing is known
         known = np.bincount(table.by_row.exact_idx, minlength=len(signs)) > 0
-        told = tuple(int(sign or 0) if k else 0 for sign, k in zip(signs, known, strict=True))
-        return replace(model, missing=told) if any(told) else model
+        by_column = tuple(int(sign or 0) if k else 0 for sign, k in zip(signs, known, strict=True))
+        return replace(model, missing=by_column) if any(by_column) else model
 
     def _last_run(self, intervals: Intervals, model: Model) -> Run | None:
         """Return the run to go on with: if asked for, and of the same table and model."""

@@ -181,10 +181,10 @@ class FittedTable(OneToOneFeatureMixin, TransformerMixin, BaseEstimator, Generic
         fitted = self._as_fitted()
         return fitted._restored_rows(fitted._read_new(X))
 
-    def _restored_rows(self, intervals: Intervals, told: bool = False) -> NDArray:
+    def _restored_rows(self, intervals: Intervals, known: bool = False) -> NDArray:
         """Return other rows restored; rows without a cell are warned of unless more is known."""
         _check_dense(intervals, "transform", _FEWER_ROWS)
-        if not told:
+        if not known:
             warn_without_cells("row", intervals.by_row.row_sizes, intervals.row_labels)
         return self._restored(intervals, self._solve_new_rows(intervals))
 

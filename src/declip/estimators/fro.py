@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from declip.blocks import BlockProblem, BlockTable, Here, ObjectiveTerms, Runner, fit_blocks
+from declip.blocks import BlockProblem, BlockTable, LocalRunner, ObjectiveTerms, Runner, fit_blocks
 from declip.estimators.base import SHARED_CONSTRAINTS
 from declip.estimators.factors import SCALING_CONSTRAINTS
 from declip.estimators.growing import GrowingEstimator
@@ -362,7 +362,7 @@ class FroCMC(SideInformationEstimator[Solution, LowRank], GrowingEstimator):
     def _solve(self, table: Any, settled: dict[str, Any], **watched: Any) -> Solution:
         stopping = self._stopping(**watched, tol=self._tol(table))
         if isinstance(table, BlockTable):
-            return fit_blocks(self._block_problem(table, settled, Here()), stopping)
+            return fit_blocks(self._block_problem(table, settled, LocalRunner()), stopping)
         return self._minimised(table, settled, stopping)
 
     def _minimised(self, table: Intervals, settled: dict[str, Any], stopping: Stopping) -> Solution:

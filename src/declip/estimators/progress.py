@@ -21,11 +21,11 @@ class SweepReporter:
 
     def __init__(self, estimator: Any, X: Any, y: Any, settled: dict[str, Any]) -> None:
         self.estimator, self.settled = estimator, settled
-        self.told = {"estimator": estimator, "X": X, "y": y}
+        self.arguments = {"estimator": estimator, "X": X, "y": y}
         self.last: Any = None  # what to keep after Ctrl-C
         self.interrupted = False
         self.context = estimator._init_callback_context(max_subtasks=estimator._most_sweeps())
-        self.context.call_on_fit_task_begin(**self.told)
+        self.context.call_on_fit_task_begin(**self.arguments)
 
     def __call__(self, state: Any) -> bool:
         """Tell of a sweep; return whether a callback asks the fit to stop."""
@@ -38,9 +38,9 @@ class SweepReporter:
         if not getattr(estimator, "_skl_callbacks", None):
             return False
         task = self.context.subcontext(task_name="sweep")
-        task.call_on_fit_task_begin(**self.told)
+        task.call_on_fit_task_begin(**self.arguments)
         attributes = lambda: self.settled | estimator._fitted(state)  # noqa: E731
-        return task.call_on_fit_task_end(**self.told, reconstruction_attributes=attributes)
+        return task.call_on_fit_task_end(**self.arguments, reconstruction_attributes=attributes)
 
     def kept(self) -> Any:
         """Return what the last sweep left, or let Ctrl-C end the fit."""
@@ -62,7 +62,9 @@ class SweepReporter:
             fitted["converged_"] = False
         else:
             resume_point.done()
-        self.context.call_on_fit_task_end(**self.told, reconstruction_attributes=lambda: fitted)
+        self.context.call_on_fit_task_end(
+            **self.arguments, reconstruction_attributes=lambda: fitted
+        )
         if not fitted["converged_"] and not state.stopped:
             warn_user(estimator._not_converged(state), ConvergenceWarning)
 

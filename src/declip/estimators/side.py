@@ -117,7 +117,7 @@ class Side:
         """Number of groups."""
         return 0 if self.groups is None else len(self.groups.levels)
 
-    def told(self, cells: Intervals) -> list[Any]:
+    def identity(self, cells: Intervals) -> list[Any]:
         """Return all that makes a fit another one: of two that differ, one cannot go on."""
         features = self.row_features, self.col_features, self.index
         return [*features, cells.by_row.weights, cells.by_row.scales]
@@ -375,7 +375,7 @@ class SideInformationEstimator(CompletionEstimator[State, Matrix], Generic[State
         """
         known = Known(row_features=row_features, groups=groups)
         fitted, intervals = self._as_fitted_for(X, known)
-        return fitted._restored_rows(intervals, told=row_features is not None)
+        return fitted._restored_rows(intervals, known=row_features is not None)
 
     def fold_in(
         self,

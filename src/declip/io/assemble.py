@@ -89,11 +89,11 @@ def bounds_of_cells(
     parsed = parse_cells(listed.text, style.decimal, asked.missing, asked.marks, style.thousands)
     marked = _Marked(listed, asked, style, side)
     of_marks = list(marked.problems(parsed))
-    problems = [*_bad_cells(listed, parsed, style, asked), *of_marks]
+    problems = [*_bad_cells(listed, parsed, style), *of_marks]
     kept = 0
     if not of_marks:
         kept = marked.apply(parsed)
-        parsed.word[parsed.bad] = 0  # they are told already
+        parsed.word[parsed.bad] = 0  # they are among the problems
         problems += _resolve_words(listed, parsed, limits)
         problems += _sizes(listed, parsed)
         problems += _mixed_units(listed, parsed)
@@ -130,9 +130,7 @@ def assemble(listed: Listed, parsed: Parsed, limits: Limits, asked: Asked) -> In
     return whole.astype(np.float32) if listed.text.dtype == pl.Float32 else whole
 
 
-def _bad_cells(
-    listed: Listed, parsed: Parsed, style: NumberStyle, asked: Asked
-) -> Iterator[Problem]:
+def _bad_cells(listed: Listed, parsed: Parsed, style: NumberStyle) -> Iterator[Problem]:
     """Yield one problem for each kind of text of each column that cannot be read."""
     seen: dict[tuple[int, str], list[int]] = {}
     for k in parsed.bad[:_MOST_CELLS].tolist():
@@ -144,9 +142,9 @@ def _bad_cells(
             seen.setdefault((column, key), []).append(k)
     for (column, _), cells in seen.items():
         first = listed.first(np.array(cells))
-        told = why_not(listed.text[first], style)
+        reason = why_not(listed.text[first], style)
         name = listed.sheet.header[column]
-        yield _with_column_remedies(listed.problem(np.array(cells), told), listed, name, parsed)
+        yield _with_column_remedies(listed.problem(np.array(cells), reason), listed, name, parsed)
 
 
 def _with_column_remedies(problem: Problem, listed: Listed, name: str, parsed: Parsed) -> Problem:
@@ -159,12 +157,12 @@ def _with_column_remedies(problem: Problem, listed: Listed, name: str, parsed: P
         return problem
     texts = {str(t).strip().lower() for t in listed.text.gather(cells).drop_nulls().unique()[:9]}
     if texts <= {"true", "false", "yes", "no", "t", "f", "y", "n"}:
-        told = (
+        remedies = (
             Remedy("qualifier", name, "if it marks values beyond a limit"),
             Remedy("ignore", name, "if it says nothing about the values"),
         )
         return replace(
-            problem, what=f"the column holds {' and '.join(sorted(texts))}", remedies=told
+            problem, what=f"the column holds {' and '.join(sorted(texts))}", remedies=remedies
         )
     if not problem.remedies:
         only = Remedy("ignore", name, "if it says nothing about the values")
@@ -212,8 +210,10 @@ class _Marked:
         text = None if limits is None else limits[first]
         unclear = self.style.unclear and "," in str(text)
         what = f"the limit {shown(text)} is not a number"
-        told = listed.problem(cells, why_not(text, self.style) if unclear else what)
-        return replace(told, column=listed.roles.limit[listed.sheet.header[listed.place(first)[1]]])
+        problem = listed.problem(cells, why_not(text, self.style) if unclear else what)
+        return replace(
+            problem, column=listed.roles.limit[listed.sheet.header[listed.place(first)[1]]]
+        )
 
     def _disagreements(self, parsed: Parsed) -> Iterator[Problem]:
         own, side = _own_side(parsed), self._sides()

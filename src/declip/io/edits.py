@@ -262,7 +262,7 @@ def _added(cells: _Cells, wanted: NDArray, restored: bool) -> dict[str, list[str
     if restored:
         columns["restored"] = [
             cells.number(k).replace(".", decimal) if wanted[k] else text
-            for k, text in enumerate(_kept(cells, decimal))
+            for k, text in enumerate(_kept(cells))
         ]
     if cells.flag is not None:
         columns["flag"] = _flags(cells, wanted)
@@ -280,7 +280,7 @@ def _free(name: str, taken_names: set[str]) -> str:
     return next(candidate for candidate in free if candidate not in taken_names)
 
 
-def _kept(cells: _Cells, decimal: str) -> list[str]:
+def _kept(cells: _Cells) -> list[str]:
     """Return what cells say that were not restored: their own text, or their limit."""
     own = cells.listed.text.cast(pl.String).fill_null("").to_list()
     texts = [_reported(t, a, b) for t, a, b in zip(own, cells.lower, cells.upper, strict=True)]
@@ -363,9 +363,9 @@ def _filled(
     low, high = ends.get("lower", np.nan), ends.get("upper", np.nan)
     text = restored_text(float(np.asarray(values)[i, j]), low, high, (-np.inf, np.inf))
     decimals = len(text.partition(".")[2])
-    told = {"restored": text, "flag": "filled"}
-    told |= {
+    texts = {"restored": text, "flag": "filled"}
+    texts |= {
         f"band_{k}": "" if not np.isfinite(v) else number_text(round(v, decimals))
         for k, v in ends.items()
     }
-    return {"": text} | {name: told[name.removeprefix("declip_")] for name in added}
+    return {"": text} | {name: texts[name.removeprefix("declip_")] for name in added}

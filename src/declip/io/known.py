@@ -38,8 +38,8 @@ def said_of_rows(listed: Listed, header: str) -> pl.Series:
         If there is no such column, or if lines of one row differ in it.
     """
     line = np.arange(len(listed.rows)) if listed.line is None else listed.line
-    told = listed.sheet.series(header).gather(line)
-    lines = pl.DataFrame({"row": listed.rows, "said": told}).unique(maintain_order=True)
+    said = listed.sheet.series(header).gather(line)
+    lines = pl.DataFrame({"row": listed.rows, "said": said}).unique(maintain_order=True)
     differ = lines.filter(pl.col("row").is_duplicated()).sort("row", maintain_order=True)
     if differ.height:
         one, other = differ["said"].cast(pl.String).fill_null("")[:2]

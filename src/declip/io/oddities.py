@@ -60,8 +60,8 @@ def _codes(values: NDArray, cols: NDArray) -> Iterator[Problem]:
         if far:
             n = int(at.sum())
             cells = f"{n:,} cells hold" if n > 1 else "1 cell holds"
-            told = Remedy("missing", f"{code:g}", "if it stands for a missing value")
-            yield Problem(f"{cells} {code:g}, far from all others", remedies=(told,))
+            remedy = Remedy("missing", f"{code:g}", "if it stands for a missing value")
+            yield Problem(f"{cells} {code:g}, far from all others", remedies=(remedy,))
 
 
 def _zeros(listed: Listed, values: NDArray) -> Iterator[Problem]:
@@ -69,8 +69,8 @@ def _zeros(listed: Listed, values: NDArray) -> Iterator[Problem]:
     measured = all(MEASURED.fullmatch(plain(name)) for name in listed.roles.values)
     n = int((values == 0).sum())
     if n and measured and values.min() >= 0:
-        told = Remedy("missing", "0", "if nothing was found there")
-        yield Problem(f"{n:,} intensities are 0", remedies=(told,))
+        remedy = Remedy("missing", "0", "if nothing was found there")
+        yield Problem(f"{n:,} intensities are 0", remedies=(remedy,))
 
 
 def _lines_of_cells(listed: Listed) -> Iterator[Problem]:
@@ -85,9 +85,9 @@ def _lines_of_cells(listed: Listed) -> Iterator[Problem]:
         words = sheet.series(name).dtype == pl.String and sheet.repeats([name])
         if words and not sheet.repeats([*roles.rows, *dates, name]):
             rows = ",".join([*roles.rows, *dates])
-            told = Remedy("columns", name, f"if each line is one cell, of the row {rows}")
+            remedy = Remedy("columns", name, f"if each line is one cell, of the row {rows}")
             what = f"Of {n:,} lines several have one label, and {name!r} tells them apart"
-            yield Problem(what, remedies=(told,))
+            yield Problem(what, remedies=(remedy,))
             return
 
 
@@ -104,6 +104,6 @@ def _sums(listed: Listed) -> Iterator[Problem]:
         name = str(listed.row_labels[k])
         if SUMS.fullmatch(plain(name)):
             lines = sorted([*(skipped.line for skipped in sheet.skipped), int(sheet.lines[k])])
-            told = Remedy("skip", ",".join(map(str, lines)), "if it sums up the others")
+            remedy = Remedy("skip", ",".join(map(str, lines)), "if it sums up the others")
             where = f"{sheet.unit.capitalize()} {sheet.lines[k]}"
-            yield Problem(f"{where} is named {name!r}", remedies=(told,))
+            yield Problem(f"{where} is named {name!r}", remedies=(remedy,))

@@ -64,8 +64,8 @@ def _counted(chunks: Iterable[dict[int, Any]]) -> dict[str, int]:
     parts: dict[str, list[int | None]] = {}
     for column in chunks:
         if len(column[3]) == 1:
-            told = column.get(12, {}).get(3)
-            parts.setdefault(column[3][0].decode(), []).append(told)
+            nulls = column.get(12, {}).get(3)
+            parts.setdefault(column[3][0].decode(), []).append(nulls)
     return {name: sum(filter(None, n)) for name, n in parts.items() if None not in n}
 
 

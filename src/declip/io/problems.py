@@ -81,11 +81,11 @@ class Problem:
 
     def said(self, spelling: Spelling) -> str:
         """Return what is wrong and what to do, with remedies spelled as a surface does."""
-        told = "; ".join(
+        remedies = "; ".join(
             " ".join(part for part in (spelling(remedy), remedy.when) if part)
             for remedy in self.remedies
         )
-        return f"{self.what}: {told}" if told else self.what
+        return f"{self.what}: {remedies}" if remedies else self.what
 
 
 def _cut(text: str) -> str:

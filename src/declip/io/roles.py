@@ -214,8 +214,10 @@ class _Finder:
     def _other_limits(self, limits: Sequence[str], chosen: str | None) -> Iterator[Problem]:
         for name in limits:
             if name != chosen and name in self.free:
-                told = Remedy("limit", name, "if values were censored there")
-                yield Problem(f"{name!r} holds limits as well, and is left aside", remedies=(told,))
+                remedy = Remedy("limit", name, "if values were censored there")
+                yield Problem(
+                    f"{name!r} holds limits as well, and is left aside", remedies=(remedy,)
+                )
 
     def _qualifier(self, taken: Sequence[str | None]) -> str | None:
         """Return the column of marks: by its name, or because all that it holds are marks."""
@@ -244,8 +246,8 @@ class _Finder:
     def _unused_marks(self, used: set[str | None]) -> Iterator[Problem]:
         for name in self.free:
             if name not in used and self._is_yes_or_no(name):
-                told = Remedy("qualifier", name, "if it marks values beyond a limit")
-                yield Problem(f"{name!r} holds yes and no and is left aside", remedies=(told,))
+                remedy = Remedy("qualifier", name, "if it marks values beyond a limit")
+                yield Problem(f"{name!r} holds yes and no and is left aside", remedies=(remedy,))
 
     def _is_yes_or_no(self, name: str) -> bool:
         column = self.sheet.series(name)

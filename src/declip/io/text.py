@@ -152,9 +152,11 @@ def _check_blanks(path: Path, lines: list[str]) -> None:
     if len(lines) < 2 or len(widths) > 1 or widths == {1}:
         return
     single = all(len(line.split(" ")) == len(line.split()) for line in lines)
-    told = (Remedy("separator", " "),) if single else ()
+    remedies = (Remedy("separator", " "),) if single else ()
     how = "" if single else ": put commas or tabs between them"
-    raise TableFileError(path, Problem(f"its fields are set apart by blanks{how}", remedies=told))
+    raise TableFileError(
+        path, Problem(f"its fields are set apart by blanks{how}", remedies=remedies)
+    )
 
 
 def _without_notes(

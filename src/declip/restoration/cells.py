@@ -182,12 +182,12 @@ def _restored(
     band_low = np.where(sure, band_low, np.maximum(widened[0], low))
     band_high = np.where(sure, band_high, np.minimum(widened[1], high))
     flag = np.where(stays, UNDETERMINED, RESTORED)
-    # where values are rounded, what is told at a limit lies half a step beyond where it begins
-    told = of_values.sign * scaling.forward(limit, cols) - of_values.limit
-    moved = np.where(stays, told, distance)
-    # E (v - d)^2 for the distance d of the truth, of the restored value and of what is told
+    # where values are rounded, what is reported at a limit lies half a step beyond where it begins
+    reported = of_values.sign * scaling.forward(limit, cols) - of_values.limit
+    moved = np.where(stays, reported, distance)
+    # E (v - d)^2 for the distance d of the truth, of the restored value and of what is reported
     mean, square = moments
-    squares = np.array([square - 2 * v * mean + v**2 for v in (moved, told)])[:, ~ranged]
+    squares = np.array([square - 2 * v * mean + v**2 for v in (moved, reported)])[:, ~ranged]
     block = CellBlock(rows, cols, value, band_low, band_high, flag)
     return CensoredCells(block, cols[~ranged], squares)
 

@@ -15,13 +15,13 @@ from declip.restoration.tasks import fitted
 from declip.solvers.gibbs.covariance import NormalDraws, sample_columns
 from declip.solvers.gibbs.posterior import Posterior
 
-__all__ = ["CellLaws", "PosteriorDraws", "posterior_draws"]
+__all__ = ["CellDistributions", "PosteriorDraws", "posterior_draws"]
 
 _COLUMN_DRAWS = 100
 _BOOTSTRAPS = 20  # fits of a method that has no posterior
 
 
-class CellLaws(NamedTuple):
+class CellDistributions(NamedTuple):
     """What one draw of the parameters says of cells, in standard units.
 
     Attributes
@@ -43,10 +43,10 @@ class PosteriorDraws(Protocol):
     def __len__(self) -> int:
         """Return how many there are."""
 
-    def at(self, draw: int, rows: NDArray, cols: NDArray) -> CellLaws:
+    def at(self, draw: int, rows: NDArray, cols: NDArray) -> CellDistributions:
         """Return what one of them says of cells."""
 
-    def missing(self, draw: int, rows: NDArray, cols: NDArray) -> CellLaws:
+    def missing(self, draw: int, rows: NDArray, cols: NDArray) -> CellDistributions:
         """Return the same of missing cells; that they are missing may tell of their values."""
 
 
@@ -71,11 +71,11 @@ class _FactorDraws:
     def __len__(self) -> int:
         return len(self.posterior.samples)
 
-    def at(self, draw: int, rows: NDArray, cols: NDArray) -> CellLaws:
-        return CellLaws(*self.posterior.component(draw, rows, cols))
+    def at(self, draw: int, rows: NDArray, cols: NDArray) -> CellDistributions:
+        return CellDistributions(*self.posterior.component(draw, rows, cols))
 
-    def missing(self, draw: int, rows: NDArray, cols: NDArray) -> CellLaws:
-        return CellLaws(*self.posterior.missing_component(draw, rows, cols))
+    def missing(self, draw: int, rows: NDArray, cols: NDArray) -> CellDistributions:
+        return CellDistributions(*self.posterior.missing_component(draw, rows, cols))
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,9 +85,9 @@ class _RowDraws:
     def __len__(self) -> int:
         return len(self.draws)
 
-    def at(self, draw: int, rows: NDArray, cols: NDArray) -> CellLaws:
+    def at(self, draw: int, rows: NDArray, cols: NDArray) -> CellDistributions:
         value = self.draws.rows[draw, rows, cols].astype(np.float64)
-        return CellLaws(*self.draws.conditional(draw, rows, cols), value)
+        return CellDistributions(*self.draws.conditional(draw, rows, cols), value)
 
     missing = at
 
@@ -107,8 +107,8 @@ class _ColumnDraws:
     def __len__(self) -> int:
         return len(self.mean)
 
-    def at(self, draw: int, rows: NDArray, cols: NDArray) -> CellLaws:
-        return CellLaws(self.mean[draw, cols], self.sd[draw, cols])
+    def at(self, draw: int, rows: NDArray, cols: NDArray) -> CellDistributions:
+        return CellDistributions(self.mean[draw, cols], self.sd[draw, cols])
 
     missing = at
 
@@ -128,9 +128,11 @@ class _Bootstraps:
     def __len__(self) -> int:
         return len(self.fits)
 
-    def at(self, draw: int, rows: NDArray, cols: NDArray) -> CellLaws:
+    def at(self, draw: int, rows: NDArray, cols: NDArray) -> CellDistributions:
         centre = self.fits[draw].predict(self.cells)[rows, cols]
-        return CellLaws(centre.astype(np.float64), self.estimator.predictive(rows, cols)[1])
+        return CellDistributions(
+            centre.astype(np.float64), self.estimator.predictive(rows, cols)[1]
+        )
 
     missing = at
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from declip.intervals import Intervals, face_value
 from declip.kernels import truncated_normals
 from declip.restoration.candidates import ColumnTobit
-from declip.restoration.draws import CellLaws, PosteriorDraws, posterior_draws
+from declip.restoration.draws import CellDistributions, PosteriorDraws, posterior_draws
 from declip.restoration.model import FittedMethod, RestorationModel
 from declip.restoration.output_kind import OutputKind
 from declip.restoration.predictive import CensoredMixture
@@ -65,10 +65,10 @@ class Imputation:
     @cached_property
     def is_drawn(self) -> NDArray[np.bool_]:
         """Which cells are drawn; the others are exact, or nothing determines them."""
-        told = self.model.gets_value(self.rows, self.cols)
-        told[: len(self.intervals)] |= self._ranged
-        told[: self.intervals.n_exact] = False
-        return told
+        drawn = self.model.gets_value(self.rows, self.cols)
+        drawn[: len(self.intervals)] |= self._ranged
+        drawn[: self.intervals.n_exact] = False
+        return drawn
 
     @cached_property
     def is_guess(self) -> NDArray[np.bool_]:
@@ -129,8 +129,8 @@ class Imputation:
         rows, cols = self.rows[part], self.cols[part]
         posterior = self._posteriors[which]
         if part[0] < len(self.intervals):
-            laws = posterior.at(draw, rows, cols)
-            z = self._beyond(self.model.methods[which], laws, part, rng, settled)
+            cells = posterior.at(draw, rows, cols)
+            z = self._beyond(self.model.methods[which], cells, part, rng, settled)
         else:
             z = self._unseen(posterior.missing(draw, rows, cols), cols, rng)
         values = self.model.table.scaling.back(z, cols)
@@ -139,7 +139,7 @@ class Imputation:
     def _beyond(
         self,
         method: FittedMethod,
-        laws: CellLaws,
+        cells: CellDistributions,
         part: NDArray,
         rng: np.random.Generator,
         settled: bool,
@@ -147,27 +147,27 @@ class Imputation:
         """Draw cells within their intervals, with a shrinkage for each side and column."""
         cols, at = self.cols[part], part - self.intervals.n_exact
         side, reach = self.model.table.cells.by_row, self.model.table.reach[:, cols]
-        components = laws.centre[None], laws.spread[None]
-        law = CensoredMixture.of(side.lower[at], side.upper[at], reach, *components)
-        if laws.value is None:
+        components = cells.centre[None], cells.spread[None]
+        mixture = CensoredMixture.of(side.lower[at], side.upper[at], reach, *components)
+        if cells.value is None:
             log_survival = np.log1p(-rng.random(len(part)))
         else:
-            log_survival = np.minimum(law.log_survival(law.sign * laws.value), 0.0)
-        group, bounds = method.group(law.sign, cols), self.model.bounds_at(cols)
+            log_survival = np.minimum(mixture.log_survival(mixture.sign * cells.value), 0.0)
+        group, bounds = method.group(mixture.sign, cols), self.model.bounds_at(cols)
         log_c = [method.shrinkage.drawn(rng), *([method.shrinkage.mean] if settled else [])]
-        shrunk = (law.shrunk(line[group]).within(*bounds) for line in log_c)
-        return law.sign * np.array([line.at_survival(log_survival) for line in shrunk])
+        shrunk = (mixture.shrunk(line[group]).within(*bounds) for line in log_c)
+        return mixture.sign * np.array([line.at_survival(log_survival) for line in shrunk])
 
     def _unseen(
-        self, laws: CellLaws, cols: NDArray, rng: np.random.Generator
+        self, cells: CellDistributions, cols: NDArray, rng: np.random.Generator
     ) -> NDArray[np.float64]:
         """Draw missing cells between the bounds of their columns."""
         low, high = self.model.bounds_at(cols)
         key = int(rng.integers(_LARGEST_SEED)), 0
-        fresh = truncated_normals(laws.centre, laws.spread, low, high, key)
-        if laws.value is None:
+        fresh = truncated_normals(cells.centre, cells.spread, low, high, key)
+        if cells.value is None:
             return fresh
-        return np.where((laws.value >= low) & (laws.value <= high), laws.value, fresh)
+        return np.where((cells.value >= low) & (cells.value <= high), cells.value, fresh)
 
     @cached_property
     def _posteriors(self) -> list[PosteriorDraws]:

@@ -137,8 +137,8 @@ class Restoration:
         at = check_cells(rows, cols, self.intervals.shape)[:: -1 if self.transposed else 1]
         values = np.array(self.estimator.predict(*at), np.float64)
         if self.model is not None and (alone := self.model.told_alone(at[0])).any():
-            told = self.model.methods[self.model.told].estimator
-            values[alone] = told.predict(at[0][alone], at[1][alone])
+            informed = self.model.methods[self.model.told].estimator
+            values[alone] = informed.predict(at[0][alone], at[1][alone])
         return self.scaling.back(values, at[1])
 
     def fold_in(

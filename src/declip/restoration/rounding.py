@@ -1,4 +1,4 @@
-"""Values recorded in steps: what is told at a limit was at least half a step short of it."""
+"""Values recorded in steps: what is reported at a limit was at least half a step short of it."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from numpy.typing import NDArray
 
 from declip.intervals import Intervals, face_value
 
-__all__ = ["RoundingGrid", "told_levels"]
+__all__ = ["RoundingGrid", "apparent_levels"]
 
 _NEAREST = 5  # steps at an end of a column, the smallest of which counts
-_FEWEST = 2  # steps without which none is told, unless
+_FEWEST = 2  # steps without which none is found, unless
 _SHARED = 10  # so many cells share a value
 _SAME = 1e-6  # of the range of a column: closer values are equal
 _COARSE = 0.25  # of the standard deviation of a column: finer steps do not matter
@@ -89,7 +89,7 @@ class RoundingGrid:
         return replace(intervals, by_row=replace(side, lower=lower, upper=upper))
 
 
-def told_levels(intervals: Intervals) -> NDArray | None:
+def apparent_levels(intervals: Intervals) -> NDArray | None:
     """Return the values of a table that has few, evenly spaced: levels, it seems; else None."""
     values = np.unique(intervals.by_row.value)
     several = 3 <= len(values) + bool(intervals.n_censored) and 2 <= len(values) <= _MOST_LEVELS
@@ -120,8 +120,8 @@ def _smallest(value: NDArray, group: NDArray, fewest: NDArray) -> NDArray[np.flo
     step = np.diff(value)
     within = np.diff(group) == 0
     span = np.bincount(group[:-1], np.where(within, step, 0.0), n)
-    told = within & (step > _SAME * span[group[:-1]])
-    step, group = step[told], group[:-1][told]
+    is_step = within & (step > _SAME * span[group[:-1]])
+    step, group = step[is_step], group[:-1][is_step]
     count = np.bincount(group, minlength=n)
     from_end = np.cumsum(count)[group] - np.arange(len(group))  # 1 for the last step of a group
     sizes = np.full(n, np.inf)

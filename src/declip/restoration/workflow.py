@@ -36,7 +36,7 @@ from declip.restoration.missing import WhyMissing
 from declip.restoration.model import RestorationModel
 from declip.restoration.output_kind import OutputKind
 from declip.restoration.result import Restoration
-from declip.restoration.rounding import RoundingGrid, told_levels
+from declip.restoration.rounding import RoundingGrid, apparent_levels
 from declip.restoration.sampling import in_whole_table, rows_to_learn_from
 from declip.restoration.settings import Settings
 from declip.restoration.tasks import Scaled
@@ -398,7 +398,7 @@ def _rounded(intervals: Intervals, table: Scaled, axis: str) -> Iterator[str]:
 
 def _levels(intervals: Intervals) -> Iterator[str]:
     """Say that a table seems to be told in levels."""
-    levels = told_levels(intervals)
+    levels = apparent_levels(intervals)
     if levels is not None:
         listed = ", ".join(f"{value:g}" for value in levels)
         yield (

@@ -200,15 +200,15 @@ class MissingCells:
         rows, cols = (a.astype(np.int32) for a in np.nonzero(~np.isnan(lower)))
         side = Cells.from_sorted(len(lower), rows, cols, lower[rows, cols], upper[rows, cols])
         at = np.flatnonzero(np.isinf(side.lower) & np.isinf(side.upper))
-        told = sign[side.exact_idx] != 0
+        modelled = sign[side.exact_idx] != 0
         found = cls(
             sign,
             level,
             at,
             side.censored_rows()[at],
             side.censored_idx[at],
-            side.value[told],
-            side.exact_idx[told],
+            side.value[modelled],
+            side.exact_idx[modelled],
         )
         return replace(cells, by_row=side), found
 

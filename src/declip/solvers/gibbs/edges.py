@@ -69,10 +69,10 @@ class EdgeSets:
         pins, of_column = _pins(cells, levels), levels.of_column
         if kind == "shared":
             return cls(levels, of_column, np.arange(len(pins), dtype=np.int32), pins, False)
-        told = np.flatnonzero(of_column >= 0)
+        in_levels = np.flatnonzero(of_column >= 0)
         set_of = np.full(len(of_column), -1, np.int32)
-        set_of[told] = np.arange(len(told))
-        return cls(levels, set_of, of_column[told], pins, kind == "pooled")
+        set_of[in_levels] = np.arange(len(in_levels))
+        return cls(levels, set_of, of_column[in_levels], pins, kind == "pooled")
 
     def _check_loaded(self) -> None:
         """Refuse sets that were read from a file and do not fit together."""

@@ -38,7 +38,7 @@ def level_probabilities(
         if posterior.edges is not None and sample.cuts is not None:
             own = sample.cuts[posterior.edges.set_of[cols], : len(cuts)]
         standard = (own - units.shift[cols, None]) / units.scale[cols, None]
-        total += posterior.law.above((standard - x[:, None]) / scale[:, None])
+        total += posterior.noise.above((standard - x[:, None]) / scale[:, None])
     return -np.diff(total, axis=1) / len(posterior.samples)
 
 

@@ -85,8 +85,8 @@ class Posterior:
         return np.dtype(np.float64)
 
     @property
-    def law(self) -> NoiseDistribution:
-        """The law of the noise."""
+    def noise(self) -> NoiseDistribution:
+        """The distribution of the noise."""
         return NoiseDistribution(self.model.df)
 
     def block(
@@ -114,7 +114,7 @@ class Posterior:
             mean += step / count
             square += step * (x - mean)
             noise += (scale**2 - noise) / count
-        variance = square / len(self.samples) + self.law.variance * noise
+        variance = square / len(self.samples) + self.noise.variance * noise
         return self.units.restore(mean, cols), np.sqrt(variance) * self.units.scale[cols]
 
     def curve_parameters(self) -> tuple[NDArray[np.float64], NDArray[np.float64], float]:
@@ -123,11 +123,12 @@ class Posterior:
         Those of columns without a curve are NaN; the last is the share that is lost by chance.
         """
         curves = [sample.curve for sample in self.samples if sample.curve is not None]
-        told = curves[0].sign != 0
+        modelled = curves[0].sign != 0
         centre, width = (np.mean([getattr(c, n) for c in curves], 0) for n in ("centre", "width"))
         limit = self.units.restore(curves[0].sign * centre, slice(None))
         lost = float(np.mean([curve.lost for curve in curves]))
-        return np.where(told, limit, np.nan), np.where(told, width * self.units.scale, np.nan), lost
+        width = np.where(modelled, width * self.units.scale, np.nan)
+        return np.where(modelled, limit, np.nan), width, lost
 
     def missing_component(
         self, draw: int, rows: NDArray[np.int32], cols: NDArray[np.int32]
@@ -219,7 +220,7 @@ class Posterior:
         cut = self._standard(np.broadcast_to(threshold, rows.shape), cols)
         total = np.zeros(len(rows))
         for x, scale in self._at(rows, cols, threads):
-            total += self.law.above((cut - x) / scale)
+            total += self.noise.above((cut - x) / scale)
         return total / len(self.samples)
 
     def expected(
@@ -237,7 +238,7 @@ class Posterior:
         total, unseen = np.zeros(len(rows)), self._unseen(lower, upper)
         for sample, (low, high) in zip(self.samples, self._ends(cols, lower, upper), strict=True):
             x, scale = sample.at(rows, cols, threads)
-            value = x + scale * self.law.mean_between((low - x) / scale, (high - x) / scale)
+            value = x + scale * self.noise.mean_between((low - x) / scale, (high - x) / scale)
             if sample.curve is not None:
                 value[unseen] = _moments_missing(sample, rows[unseen], cols[unseen])[0]
             total += value
@@ -265,7 +266,7 @@ class Posterior:
         for part in _blocks(np.flatnonzero(~unseen), size):
             x, scale = (np.array(a) for a in zip(*self._at(rows[part], cols[part]), strict=True))
             ends = self._all_ends(cols[part], lower[part], upper[part])
-            out[part] = _mixture_quantile(self.law, x, scale, *ends, share[part])
+            out[part] = _mixture_quantile(self.noise, x, scale, *ends, share[part])
         for part in _blocks(np.flatnonzero(unseen), size):
             out[part] = self._missing_quantile(rows[part], cols[part], share[part])
         return self._within(out, cols, lower, upper)
@@ -298,7 +299,9 @@ class Posterior:
         at, total = self._standard(value, cols), np.zeros(len(rows))
         ends = self._ends(cols, lower, upper)
         for (x, scale), (low, high) in zip(self._at(rows, cols), ends, strict=True):
-            total += self.law.share_between((low - x) / scale, (high - x) / scale)((at - x) / scale)
+            total += self.noise.share_between((low - x) / scale, (high - x) / scale)(
+                (at - x) / scale
+            )
         return total / len(self.samples)
 
     def complete(
@@ -314,7 +317,7 @@ class Posterior:
         sample, unseen = self.samples[which], self._unseen(lower, upper)
         x, scale = sample.at(rows, cols)
         bounds = self._ends_under(sample, cols, lower, upper)
-        z = self.law.draw_between(x, scale, *bounds, seed)
+        z = self.noise.draw_between(x, scale, *bounds, seed)
         if unseen.any():
             at = rows[unseen], cols[unseen]
             z[unseen] = _draw_missing(sample, *at, np.random.default_rng(seed))
@@ -383,7 +386,7 @@ class Posterior:
 
 
 def _mixture_quantile(
-    law: NoiseDistribution,
+    noise: NoiseDistribution,
     x: NDArray,
     scale: NDArray,
     lower: NDArray,
@@ -392,12 +395,12 @@ def _mixture_quantile(
 ) -> NDArray[np.float64]:
     """Invert the mean over samples (first axis) of the laws of x + scale * noise in the bounds."""
     a, b = (lower - x) / scale, (upper - x) / scale
-    reach = law.mean_between(a, b)
+    reach = noise.mean_between(a, b)
     far = 10 * (1 + abs(reach)).max(axis=0) * scale.max(axis=0)
     centre = x + scale * reach
     low = np.maximum(np.atleast_2d(lower).min(axis=0), centre.min(axis=0) - far)
     high = np.minimum(np.atleast_2d(upper).max(axis=0), centre.max(axis=0) + far)
-    share_below = law.share_between(a, b)
+    share_below = noise.share_between(a, b)
     for _ in range(_BISECTIONS):
         middle = 0.5 * (low + high)
         below = share_below((middle - x) / scale).mean(axis=0) < share

@@ -31,8 +31,8 @@ def _lines(posterior: Posterior) -> Iterator[str]:
     some = samples[:: max(1, len(samples) // _LOOKED_AT)]
     sizes = np.array([s.factors.singular_values() for s in some]) / np.sqrt(n * m)
     yield f"  factors         {model.rank}, of sizes {_range(sizes)} (standard deviations)"
-    law = f"Student t of {model.df:g} degrees" if model.df else "normal"
-    yield f'  noise           "{model.noise}", {law}'
+    kind = f"Student t of {model.df:g} degrees" if model.df else "normal"
+    yield f'  noise           "{model.noise}", {kind}'
     yield f"  noise scales    {_quartiles(posterior.noise_scales()[1])}"
     means = np.array([p.column_means() for p in posterior.by_chain()])
     if len(means) > 1:

@@ -60,9 +60,9 @@ class Units:
             return Units(shift, scale)
         side = new.by_row
         found = Units.of(new, shared=False)
-        told = _several_values(side.value.astype(np.float64), side.exact_idx, len(scale))
+        has_spread = _several_values(side.value.astype(np.float64), side.exact_idx, len(scale))
         shift[known:] = found.shift[known:]
-        scale[known:] = np.where(told, found.scale, np.median(self.scale))[known:]
+        scale[known:] = np.where(has_spread, found.scale, np.median(self.scale))[known:]
         return Units(shift, scale)
 
     def _check_loaded(self) -> None:
@@ -94,8 +94,8 @@ def _at_marks(intervals: Intervals) -> Intervals:
         return intervals
     _, cols, lower, upper = intervals.triplets()
     face = intervals.levels.face_values(cols, lower, upper)
-    told = ~np.isnan(face)
-    return intervals.with_bounds(np.where(told, face, lower), np.where(told, face, upper))
+    at_mark = ~np.isnan(face)
+    return intervals.with_bounds(np.where(at_mark, face, lower), np.where(at_mark, face, upper))
 
 
 def _censored_normals(
