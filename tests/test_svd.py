@@ -386,3 +386,15 @@ def test_product_svd_is_that_of_the_product():
     assert_allclose((U * S) @ V.T, P @ Q.T, atol=1e-13)
     assert_allclose(U.T @ U, np.eye(2), atol=1e-14)
     assert_allclose(V.T @ V, np.eye(2), atol=1e-14)
+
+
+@pytest.mark.parametrize("least", [1e-1, 1e-9], ids=["well posed", "ill posed"])
+def test_a_power_step_from_the_singular_vectors_returns_the_triplets(least):
+    rng = np.random.default_rng(11)
+    U, V = (np.linalg.qr(rng.normal(size=(n, 20)))[0] for n in (200, 300))
+    S = np.geomspace(1, least, 20)
+    found = svd._power_steps((U * S) @ V.T, V, 1)
+    # Rounding, 1e-16 of the largest, moves the least singular value by 1e-7 of itself.
+    assert_allclose(found.S, S, rtol=1e-6)
+    assert_allclose(found.U.T @ found.U, np.eye(20), atol=1e-6)
+    assert_allclose((found.U * found.S) @ found.V.T, (U * S) @ V.T, atol=1e-12)

@@ -43,6 +43,8 @@ _SPARE = 8  # directions carried beyond those that are asked for
 _LANCZOS = 40  # vectors for a few triplets; with fewer, equal singular values hold it up
 _SINGLE_EPS = float(np.finfo(np.float32).eps)
 _SINGLE_ERROR = 0.01  # of the threshold: what single precision may add to a singular value
+_SQUARES = 1e-8  # least over largest square from which eigenvectors of a Gram matrix are precise
+_WELL_POSED = 0.05  # least diagonal of a Cholesky factor from which it orthogonalises well
 _STRIP = 4096  # rows widened to double precision at a time
 
 
@@ -404,16 +406,41 @@ def _subspace_above(
 def _power_steps(A: Any, V: NDArray, steps: int) -> SVD:
     """Return the best triplets within the span that a few power steps from V reach."""
     for _ in range(steps):
-        Q, V = _power_step(A, V)
-    V, R = np.linalg.qr(V)  # A^T Q = V R, so Q^T A = R^T V^T
-    U, S, Wt = np.linalg.svd(R.T)
-    return SVD(Q @ U, S, V @ Wt.T)
+        Q, B = _power_step(A, V)
+        V = B
+    return _ritz(Q, B)
+
+
+def _ritz(Q: NDArray, B: NDArray) -> SVD:
+    """Return the singular triplets of Q B^T, for Q with orthonormal columns.
+
+    By the eigenvectors of B^T B, unless the squares span more than double precision holds well.
+    """
+    squares, W = np.linalg.eigh((B.T @ B).astype(np.float64))
+    if squares[0] <= _SQUARES * squares[-1]:
+        V, R = np.linalg.qr(B)  # Q B^T = Q R^T V^T
+        U, S, Wt = np.linalg.svd(R.T)
+        return SVD(Q @ U, S, V @ Wt.T)
+    S, W = np.sqrt(squares[::-1]), W[:, ::-1].astype(B.dtype)
+    return SVD(Q @ W, S, B @ (W / S.astype(B.dtype)))
+
+
+def _orthonormal(Y: NDArray) -> NDArray:
+    """Return an orthonormal basis of the span: Y R^-1 with R^T R = Y^T Y, if that is well posed."""
+    scaled = Y / np.maximum(np.linalg.norm(Y, axis=0), np.finfo(Y.dtype).tiny)
+    try:
+        L = np.linalg.cholesky((scaled.T @ scaled).astype(np.float64))
+    except np.linalg.LinAlgError:
+        return np.linalg.qr(Y)[0]
+    if L.diagonal().min() < _WELL_POSED:
+        return np.linalg.qr(Y)[0]
+    return scaled @ np.linalg.inv(L).T.astype(Y.dtype)
 
 
 def _power_step(A: Any, V: NDArray) -> tuple[NDArray, NDArray]:
     """Return an orthonormal basis Q of the span of A V, and A^T Q."""
     if not hasattr(A, "gram_product"):
-        Q, _ = np.linalg.qr(A @ V)
+        Q = _orthonormal(A @ V)
         return Q, A.T @ Q
     # One pass gives Y = Q R and A^T Y = A^T Q R. V is orthonormal, so that R is nearly diagonal
     # once V is near the singular vectors.

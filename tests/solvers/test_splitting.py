@@ -235,6 +235,16 @@ def test_a_large_table_goes_from_single_to_double_precision():
     assert proof.gap <= 1e-5 * proof.objective
 
 
+@pytest.mark.parametrize(
+    ("size", "dtype"), [(1.0, np.float32), (1e30, np.float64), (1e-30, np.float64)]
+)
+def test_a_large_table_begins_in_single_precision_if_its_squares_fit(size, dtype):
+    X = size * np.random.default_rng(8).normal(size=(140, 150))
+    run = Splitting(Intervals.from_table(X), TracePenalty(size), 0.0)
+    run.begin(Start(LowRank.zero(X.shape)))
+    assert run.state.Z.dtype == dtype
+
+
 # Two norms.
 
 

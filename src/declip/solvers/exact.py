@@ -134,6 +134,9 @@ class _Hard(Splitting):
         """None: there is no loss that would set a scale."""
         return 0.0
 
+    def _single_will_do(self) -> bool:
+        return False  # cells are to be met exactly
+
     def _is_optimal_at_zero(self) -> bool:
         return not self.cells.nearest(np.zeros(self.intervals.shape)).any()
 
@@ -146,7 +149,8 @@ class _Hard(Splitting):
         state.best, state.proof = self._model(), _UNKNOWN
         if self.due and self.settling:
             state.proof = proof = self.bracket()
-            self._judge(max(proof.gap / (proof.upper or 1.0), proof.primal_residual), tol)
+            gap = max(proof.gap / (proof.upper or 1.0), proof.primal_residual)
+            state.converged = self._is_enough(gap, tol)
             self._balance()
         state.history.append(self._trace_norm())
 

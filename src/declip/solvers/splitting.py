@@ -45,6 +45,7 @@ _FIRST_CHANGE = 40  # iteration from which the threshold follows the balance of 
 _BALANCE = (1.0, 4.0)  # primal over dual residual: between these nothing is changed
 _SMALL = 128  # smaller side up to which all is done in double precision
 _SINGLE = 1e-5  # relative gap that single precision is good for
+_RANGE = 1e12  # sizes of cells whose squares single precision can sum
 _STALLED = 3  # certificates without progress after which it is left
 
 
@@ -115,9 +116,11 @@ class Splitting:
         """Set the state for the first iteration."""
         X = start.model.block().astype(np.float64)
         value = self._value(X, float(start.model.singular_values().sum()), start.scale)
-        near, zero = start.near, np.zeros_like(X)
-        if self.limits is None and self._is_optimal_at_zero():
-            X, near = zero, True
+        zero = np.zeros_like(X)
+        solved = self.limits is None and self._is_optimal_at_zero()
+        if solved:
+            X = zero
+        near = start.near or solved
         second = _second_singular_value(self.cells.nearest(zero))
         # what the second singular value of all cells may be
         last = max(_LAST * second / sqrt(len(self.intervals) / X.size), self.least_threshold)
@@ -125,8 +128,13 @@ class Splitting:
         duals = self._duals(Z, self.strength / threshold) if near else [zero for _ in self.weights]
         bases: list[NDArray | None] = [None for _ in duals]
         self.state = _State(Z, duals, bases, threshold, last, [value], start.model, start.scale)
-        if min(X.shape) > _SMALL and X.any():
+        if not solved and self._single_will_do():
             self._go_on_in(np.float32)
+
+    def _single_will_do(self) -> bool:
+        """Say whether to begin in single precision: it pays, and squares are within its range."""
+        size = float(np.abs(self.state.Z).max())
+        return min(self.state.Z.shape) > _SMALL and 1 / _RANGE < size < _RANGE
 
     def _is_optimal_at_zero(self) -> bool:
         norm = operator_norm(self.cells.gradient(np.zeros(self.intervals.shape)))
@@ -217,8 +225,10 @@ class Splitting:
     @property
     def due(self) -> bool:
         """Whether it is time for a certificate."""
-        every = _CHECK_EVERY if min(self.state.Z.shape) > _SMALL else _CHECK_SMALL
-        return len(self.state.history) % every == 0
+        state, large = self.state, min(self.state.Z.shape) > _SMALL
+        if large and state.Z.dtype == np.float64 and state.least == np.inf:
+            return True  # nothing is known yet in double precision
+        return len(state.history) % (_CHECK_EVERY if large else _CHECK_SMALL) == 0
 
     def look(self, tol: float) -> None:
         """Note the objective, certify it if it is time, and end or go on in double precision."""
@@ -228,23 +238,34 @@ class Splitting:
         value, proof = state.history[-1], None
         if due or self.limits is None:
             value = self._value(self.X, self._trace_norm(), state.scale)
+        enough, single = False, state.Z.dtype == np.float32
         if due and self.settling:
             proof = self._certificate()
-            self._judge(proof.gap / (proof.objective or 1.0), tol)
+            enough = self._is_enough(proof.gap / (proof.objective or 1.0), tol)
             self._balance()
+        state.converged = enough and not single
         if value < state.history[-1] or state.converged:
             state.best, state.proof = self._model(), proof
         state.history.append(min(value, state.history[-1]))
+        if enough and single:
+            self._go_on_in(np.float64)
+            self._value_anew()
 
-    def _judge(self, gap: float, tol: float) -> None:
-        """Say whether the relative gap is small enough, in double precision."""
+    def _is_enough(self, gap: float, tol: float) -> bool:
+        """Say whether the relative gap is small enough, or as small as the precision allows."""
         state = self.state
         state.stalled = 0 if gap < 0.9 * state.least else state.stalled + 1
         state.least = min(gap, state.least)
         if state.Z.dtype == np.float64:
-            state.converged = gap <= tol
-        elif gap <= max(tol, _SINGLE) or state.stalled == _STALLED:
-            self._go_on_in(np.float64)
+            return gap <= tol
+        return gap <= max(tol, _SINGLE) or state.stalled == _STALLED
+
+    def _value_anew(self) -> None:
+        """Evaluate the best in double precision: no earlier value may be lower by rounding."""
+        state, best = self.state, self.state.best
+        X, trace_norm = best.block().astype(np.float64), float(best.singular_values().sum())
+        value = self._value(X, trace_norm, state.scale)
+        state.history = [max(before, value) for before in state.history]
 
     def _balance(self) -> None:
         """Move the threshold if one residual is much the larger; ever rarer, so that it settles."""
