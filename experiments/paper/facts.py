@@ -115,7 +115,8 @@ def second_norm(results: list[Result]) -> str:
         f"validation preferred two norms in {by_validation} of {len(grids)} tables; with the pair "
         f"of least true error, which nobody could know, two norms were better in "
         f"{sum(x < 1 for x in ratios)} of {len(ratios)}, at {min(ratios):.3f} to {max(ratios):.2f} "
-        f"times the error of one ({sum(ended)} of {len(ended)} fits converged)"
+        f"times the error of one ({sum(ended)} of {len(ended)} fits converged). "
+        + ("At a minimum it never helped" if min(ratios) >= 1 else "It helped in some")
     )
 
 
