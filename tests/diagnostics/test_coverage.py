@@ -3,7 +3,7 @@ import pytest
 
 from declip import Intervals, diagnose
 from declip.diagnostics.coverage import Coverage
-from declip.diagnostics.limits import table_limits
+from declip.diagnostics.limit_checks import table_limits
 
 nan, inf = np.nan, np.inf
 

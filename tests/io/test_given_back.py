@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from declip import read_table, write_table
-from declip.io.cells import parse_cells
+from declip.io.parsing import parse_cells
 
 NUMBERS = ["234", "0.50", "12", "7.25", "1e-3", "100.0", "3", "0.125"]
 LIMITS = ["0.5", "3", "10"]

@@ -18,7 +18,7 @@ import pytest
 from tests.mutation.mutants import mutants_of
 
 ROOT = Path(__file__).parents[2]
-VALIDATION = ["cells", "limits", "tables", "sizes"]
+VALIDATION = ["triplets", "limits", "tables", "sizes"]
 FILES = [*(f"tests/validation/test_{name}.py" for name in VALIDATION), "tests/test_intervals.py"]
 OTHERS = "tests/estimators/bad_input"
 # The tests of the very module come first.

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from declip.diagnostics.coverage import AxisCounts, Coverage
 from declip.diagnostics.fitted import FittedChecks
-from declip.diagnostics.limits import Concern
+from declip.diagnostics.limit_checks import Concern
 from declip.diagnostics.text import advice, report, verdict, worst
 from declip.diagnostics.theory import Theory
 from declip.intervals import Intervals

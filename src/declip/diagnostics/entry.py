@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 from declip.diagnostics.coverage import Coverage
 from declip.diagnostics.diagnosis import Diagnosis
 from declip.diagnostics.fitted import check_fit
-from declip.diagnostics.limits import limit_concerns, table_limits
+from declip.diagnostics.limit_checks import limit_concerns, table_limits
 from declip.diagnostics.matrix import as_matrix, matrix_svd
 from declip.diagnostics.parts import Matrix, measure_sizes
 from declip.diagnostics.tangent import Tangent

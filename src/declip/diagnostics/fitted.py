@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 from declip.diagnostics.determination import Determination, determine
-from declip.diagnostics.limits import table_limits
+from declip.diagnostics.limit_checks import table_limits
 from declip.diagnostics.parts import ErrorParts, Matrix, measure_parts
 from declip.diagnostics.residuals import ResidualChecks, check_residuals
 from declip.diagnostics.tangent import NEGLIGIBLE

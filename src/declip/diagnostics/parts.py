@@ -14,7 +14,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from declip.diagnostics.limits import cells_of
+from declip.diagnostics.limit_checks import cells_of
 from declip.diagnostics.residuals import ResidualChecks
 from declip.intervals import Intervals, face_value
 from declip.lowrank import LowRank

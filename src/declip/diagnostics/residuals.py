@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from declip.diagnostics.limits import cells_of
+from declip.diagnostics.limit_checks import cells_of
 from declip.intervals import Intervals
 from declip.losses import Hinge
 from declip.lowrank import LowRank

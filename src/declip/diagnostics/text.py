@@ -11,7 +11,7 @@ import numpy as np
 from declip.diagnostics.coverage import AxisCounts, Coverage
 from declip.diagnostics.determination import Margin, weakest
 from declip.diagnostics.fitted import FittedChecks
-from declip.diagnostics.limits import Concern
+from declip.diagnostics.limit_checks import Concern
 from declip.diagnostics.theory import LIMITS, Range, Theory
 from declip.validation import name_some
 

@@ -3,9 +3,9 @@
 from declip.extras import needs
 
 with needs("files"):
+    from declip.io.column_limits import read_limits
     from declip.io.errors import TableFileError, new_file
     from declip.io.formats import TableFile, TableFormat
-    from declip.io.limits import read_limits
     from declip.io.plan import ReadingPlan
     from declip.io.problems import Problem, Remedy
     from declip.io.reading import read_table

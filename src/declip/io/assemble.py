@@ -12,18 +12,18 @@ from numpy.typing import NDArray
 
 from declip.cells import Cells
 from declip.intervals import Intervals
-from declip.io.cells import Parsed, parse_cells, parse_qualifiers
 from declip.io.errors import TableFileError, shown
 from declip.io.layouts import Listed
 from declip.io.names import DETECTED, plain
 from declip.io.numbers import NumberStyle, why_not
+from declip.io.parsing import Parsed, parse_cells, parse_qualifiers
 from declip.io.plan import Asked
 from declip.io.problems import Problem, Remedy
 from declip.io.words import EMPTY, GONE, NO, YES
 from declip.validation import Triplets, apply_limits, resolve_limit
-from declip.validation.cells import LARGEST, sort_cells
+from declip.validation.triplets import LARGEST, sort_cells
 
-__all__ = ["Bounds", "Limits", "assemble", "bounds_of_cells"]
+__all__ = ["Limits", "ParsedBounds", "assemble", "bounds_of_cells"]
 
 _MOST_KINDS = 20  # kinds of text that cannot be read, of one column
 _MOST_CELLS = 20_000  # of such cells that are looked at
@@ -64,7 +64,7 @@ class Limits:
 
 
 @dataclass(frozen=True, eq=False)
-class Bounds:
+class ParsedBounds:
     """What is known of each listed cell, and all that is wrong with them.
 
     Attributes
@@ -84,7 +84,7 @@ class Bounds:
 
 def bounds_of_cells(
     listed: Listed, limits: Limits, asked: Asked, style: NumberStyle, side: str
-) -> Bounds:
+) -> ParsedBounds:
     """Read the cells with their marks and limits; what is wrong is collected, not raised."""
     parsed = parse_cells(listed.text, style.decimal, asked.missing, asked.marks, style.thousands)
     marked = _Marked(listed, asked, style, side)
@@ -100,7 +100,7 @@ def bounds_of_cells(
         problems += _repeated(listed, parsed, asked)
     order = {name: j for j, name in enumerate(listed.sheet.header)}
     problems.sort(key=lambda p: order.get(p.column or "", -1))
-    return Bounds(parsed, _merged(problems), kept)
+    return ParsedBounds(parsed, _merged(problems), kept)
 
 
 def _merged(problems: list[Problem]) -> list[Problem]:

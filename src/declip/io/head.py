@@ -9,9 +9,9 @@ import numpy as np
 import polars as pl
 
 from declip.io import names as called
-from declip.io.cells import parse_cells
 from declip.io.errors import shown
 from declip.io.numbers import NumberStyle
+from declip.io.parsing import parse_cells
 from declip.io.plan import Roles, Skipped
 from declip.io.problems import Remedy
 from declip.io.sheet import Sheet

@@ -8,9 +8,9 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from declip.io.cells import parse_cells
 from declip.io.errors import TableFileError
 from declip.io.layouts import Listed
+from declip.io.parsing import parse_cells
 from declip.io.plan import Asked
 
 __all__ = ["known_of_rows", "said_of_rows"]

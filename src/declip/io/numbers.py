@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 import polars as pl
 
-from declip.io.cells import mark_of
 from declip.io.errors import shown
+from declip.io.parsing import mark_of
 from declip.io.problems import Problem, Remedy
 
 __all__ = ["NumberStyle", "find_style", "why_not"]

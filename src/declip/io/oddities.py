@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from declip.io.assemble import Bounds
+from declip.io.assemble import ParsedBounds
 from declip.io.keys import as_times
 from declip.io.layouts import Listed
 from declip.io.names import MEASURED, SUMS, plain
@@ -22,7 +22,7 @@ _FAR = 5.0  # times the largest other value: what lies there is a code
 _LAST = 6  # rows at the end among which a sum may stand
 
 
-def odd_values(listed: Listed, bounds: Bounds) -> Iterator[Problem]:
+def odd_values(listed: Listed, bounds: ParsedBounds) -> Iterator[Problem]:
     """Yield what a person should look at before the table is used."""
     if bounds.below_value:
         yield Problem(

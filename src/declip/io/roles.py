@@ -12,9 +12,9 @@ import polars as pl
 from numpy.typing import NDArray
 
 from declip.io import names as called
-from declip.io.cells import parse_cells, parse_qualifiers
 from declip.io.keys import as_times
 from declip.io.numbers import NumberStyle
+from declip.io.parsing import parse_cells, parse_qualifiers
 from declip.io.plan import Asked, Roles
 from declip.io.problems import Problem, Remedy
 from declip.io.sheet import Sheet

@@ -9,10 +9,10 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from declip.io.assemble import Bounds
-from declip.io.cells import Parsed
+from declip.io.assemble import ParsedBounds
 from declip.io.layouts import Listed
 from declip.io.oddities import odd_values
+from declip.io.parsing import Parsed
 from declip.io.plan import EXPORTS, Asked, Example, ReadingPlan, Roles
 from declip.io.presets import looks_like
 from declip.io.problems import Problem, Remedy
@@ -47,7 +47,7 @@ def plan_of(sheet: Sheet, roles: Roles, asked: Asked, preset: str | None) -> Rea
     )
 
 
-def filled_in(plan: ReadingPlan, listed: Listed, bounds: Bounds) -> ReadingPlan:
+def filled_in(plan: ReadingPlan, listed: Listed, bounds: ParsedBounds) -> ReadingPlan:
     """Return the plan with what the cells turned out to be."""
     parsed = bounds.parsed
     return replace(

@@ -3,7 +3,7 @@
 from declip.extras import needs
 
 with needs("report"):
-    from declip.report.cells import write_cells
+    from declip.report.cell_list import write_cells
     from declip.report.imputations import write_imputations
     from declip.report.page import notebook_html, render, write_report
     from declip.report.view import View

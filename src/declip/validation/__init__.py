@@ -1,18 +1,5 @@
 """User input turned into checked arrays, and every error about the user's data."""
 
-from declip.validation.cells import (
-    Bounds,
-    Triplets,
-    check_cells,
-    check_logarithms,
-    check_not_negative,
-    check_selection,
-    check_triplets,
-    check_truth,
-    label_positions,
-    places_of,
-    refuse_repeated,
-)
 from declip.validation.columns import check_columns, check_same_columns, named_columns
 from declip.validation.coverage import (
     name_some,
@@ -60,6 +47,19 @@ from declip.validation.sizes import (
     rank_to_fit,
 )
 from declip.validation.tables import backend_of, check_bounds, table_to_triplets
+from declip.validation.triplets import (
+    Bounds,
+    Triplets,
+    check_cells,
+    check_logarithms,
+    check_not_negative,
+    check_selection,
+    check_triplets,
+    check_truth,
+    label_positions,
+    places_of,
+    refuse_repeated,
+)
 from declip.validation.weights import (
     cell_numbers,
     check_known,

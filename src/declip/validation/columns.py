@@ -6,7 +6,7 @@ import narwhals.stable.v2 as nw
 import numpy as np
 from numpy.typing import NDArray
 
-from declip.validation.cells import axis_name
+from declip.validation.triplets import axis_name
 
 
 def series_to_float(column: Any, name: str, row_labels: NDArray[Any] | None) -> NDArray[Any]:

@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from declip.containers import label_array
-from declip.validation.cells import axis_name
 from declip.validation.coverage import name_some
 from declip.validation.messages import warn_user
+from declip.validation.triplets import axis_name
 
 __all__ = ["FeatureEncoder", "GroupLabels", "LevelFeature", "NumberFeature", "read_features"]
 

@@ -5,7 +5,7 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from declip.validation.cells import axis_name
+from declip.validation.triplets import axis_name
 
 
 def places_by_label(

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from declip.containers import Container, label_array, opened
 from declip.levels import Levels, Scale
-from declip.validation.cells import Triplets, axis_name, where
 from declip.validation.tables import table_to_triplets
+from declip.validation.triplets import Triplets, axis_name, where
 
 __all__ = ["check_level_model", "check_level_sides", "level_scales", "one_scale", "read_levels"]
 

@@ -11,8 +11,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from declip.validation.cells import Triplets, axis_name, where
 from declip.validation.tables import Table, as_table, stored_cells
+from declip.validation.triplets import Triplets, axis_name, where
 
 Side = Literal["ceiling", "floor"]
 Kind = Literal["table", "column", "row", "cell"]

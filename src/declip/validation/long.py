@@ -7,9 +7,9 @@ import narwhals.stable.v2 as nw
 import numpy as np
 from numpy.typing import NDArray
 
-from declip.validation.cells import Triplets, check_values, sort_cells
 from declip.validation.columns import series_to_float
 from declip.validation.limits import NO_LIMIT, Limit, Side
+from declip.validation.triplets import Triplets, check_values, sort_cells
 
 
 @dataclass(frozen=True, eq=False)

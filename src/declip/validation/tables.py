@@ -9,7 +9,10 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from declip.containers import label_array, opened
-from declip.validation.cells import (
+from declip.validation.columns import column_to_float, refuse_dates, series_to_float
+from declip.validation.looks_long import refuse_elsewhere, refuse_long
+from declip.validation.sizes import check_memory
+from declip.validation.triplets import (
     LARGEST,
     Bounds,
     Triplets,
@@ -21,9 +24,6 @@ from declip.validation.cells import (
     sort_cells,
     where,
 )
-from declip.validation.columns import column_to_float, refuse_dates, series_to_float
-from declip.validation.looks_long import refuse_elsewhere, refuse_long
-from declip.validation.sizes import check_memory
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from declip.containers import opened
-from declip.validation.cells import Triplets, where
 from declip.validation.limits import Limit, numbers_of_cells
+from declip.validation.triplets import Triplets, where
 
 __all__ = ["cell_numbers", "check_known", "check_side_model", "refuse_side_information"]
 

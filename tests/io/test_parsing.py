@@ -4,8 +4,8 @@ import numpy as np
 import polars as pl
 import pytest
 
-from declip.io.cells import parse_cells, parse_qualifiers
 from declip.io.numbers import find_style
+from declip.io.parsing import parse_cells, parse_qualifiers
 from declip.io.words import ABOVE, BELOW, MISSING, YES
 
 INF = np.inf

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from declip.io.cells import parse_cells
 from declip.io.errors import TableFileError
 from declip.io.formats import TableFormat, kind_of
 from declip.io.head import take_header
 from declip.io.numbers import NumberStyle, find_style, why_not
+from declip.io.parsing import parse_cells
 from declip.io.sheet import Sheet
 from declip.io.sources import read_sheet
 
