@@ -8,6 +8,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.base import clone
 from tests.plain import minimise, objective
 from tests.twin import random_bounds
 
@@ -301,6 +302,21 @@ def test_the_estimator_fits_a_folder_as_it_fits_the_table(tmp_path, clipped):
     assert np.isnan(cut.gap_)
     new = ratings(seed=5)
     assert_allclose(cut.transform(new), whole.transform(new), atol=1e-3)
+
+
+@pytest.mark.parametrize("clipped", MODES)
+def test_the_usual_penalty_of_a_folder_is_that_of_the_table(tmp_path, clipped):
+    dense, rng = ratings(), np.random.default_rng(0)
+    few = rng.random(len(dense)) < 0.3
+    rows, cols, lower, upper = (part[few] for part in dense.triplets())
+    bounds = np.full((2, *dense.shape), np.nan)
+    bounds[:, rows, cols] = lower, upper
+    cells = Intervals.from_bounds(*bounds)
+    prepare_blocks(cells, tmp_path, n_blocks=3)
+    model = FroCMC(2, clipped=clipped, random_state=0)
+    whole, cut = (clone(model).fit(table).alpha_ for table in (cells, str(tmp_path)))
+    assert whole != 0.1  # that of fuller tables
+    assert_allclose(cut, whole)
 
 
 def test_a_folder_is_not_transformed(tmp_path):

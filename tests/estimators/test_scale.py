@@ -192,3 +192,55 @@ def test_limits_in_another_order_are_those_of_their_labels():
     assert cells.n_censored == 60
     with pytest.raises(ValueError, match="the table has no row 7000"):
         Intervals.from_table(table, ceiling=limits.set_axis(np.arange(60) + 7000))
+
+
+def _ratings(seed=0, n_rows=300, n_cols=200, n_cells=9000):
+    """Return ratings with offsets and three factors, and the mask of those to be told."""
+    rng = np.random.default_rng(seed)
+    keys = rng.choice(n_rows * n_cols, n_cells, replace=False)
+    rows, cols = np.divmod(keys, n_cols)
+    x = 3.5 + 0.4 * rng.standard_normal(n_rows)[rows] + 0.4 * rng.standard_normal(n_cols)[cols]
+    factors = rng.standard_normal((n_rows, 3)), 0.3 * rng.standard_normal((n_cols, 3))
+    x += np.sum(factors[0][rows] * factors[1][cols], axis=1) + 0.7 * rng.standard_normal(n_cells)
+    return rows, cols, np.clip(np.round(x), 1, 5), rng.random(n_cells) < 0.2
+
+
+@pytest.mark.parametrize("bias", [False, True])
+def test_the_penalty_of_ratings_is_near_the_best_of_a_grid(bias):
+    rows, cols, values, test = _ratings()
+    seen = rows[~test], cols[~test], values[~test]
+    cells = Intervals.from_triplets(*seen, shape=(300, 200), ceiling=5)
+
+    def error(alpha):
+        model = FroCMC(bias=bias, alpha=alpha, random_state=0).fit(cells)
+        found = np.clip(model.predict(rows[test], cols[test]), 1, 5)
+        return np.sqrt(np.mean((found - values[test]) ** 2))
+
+    best = min(error(alpha) for alpha in (0.1, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0))
+    assert error("auto") < 1.06 * best  # the grid saw the held-out ratings, "auto" did not
+    assert error("auto") < 0.9 * error(0.1)
+
+
+@pytest.mark.parametrize("bias", [False, True])
+def test_the_penalty_of_ratings_goes_along_with_their_units(bias):
+    # With y = s x the objective of factors sqrt(s) P, sqrt(s) Q is s^2 times that of P, Q if alpha
+    # is s times as strong; of offsets, s b, the penalty is then s times too large, so without them.
+    rows, cols, values, _ = _ratings()
+    plain, other = (
+        FroCMC(2, bias=bias, random_state=0).fit(
+            Intervals.from_triplets(rows, cols, s * values, shape=(300, 200))
+        )
+        for s in (1.0, 8.0)
+    )
+    assert_allclose(other.alpha_, 8 * plain.alpha_)
+    if not bias:
+        at = rows[:500], cols[:500]
+        assert_allclose(other.predict(*at), 8 * plain.predict(*at), atol=1e-2)
+
+
+def test_ratings_that_are_all_the_same_have_a_penalty():
+    rows, cols, values, _ = _ratings()
+    cells = Intervals.from_triplets(rows, cols, np.full_like(values, 3.0), shape=(300, 200))
+    model = FroCMC(2, random_state=0).fit(cells)
+    assert model.alpha_ > 0
+    assert_allclose(model.predict(rows, cols), 3.0, atol=0.01)

@@ -23,7 +23,7 @@ from declip.penalties import Ridge
 from declip.scaling import SCALES, Scaling
 from declip.solvers import Solution, Stopping, solve_rows
 
-__all__ = ["SCALING_CONSTRAINTS", "FreeRankEstimator", "LowRankEstimator"]
+__all__ = ["SCALING_CONSTRAINTS", "FreeRankEstimator", "LowRankEstimator", "noise_norm"]
 
 _OF_MEMORY = ("_fit_cells", "_held")  # what is not in a copy
 _STRENGTH = 0.15  # of what noise alone would ask for: near the best on real tables
@@ -31,6 +31,15 @@ SCALING_CONSTRAINTS: dict[str, Any] = {
     "alpha": [Interval(Real, 0, None, closed="left"), StrOptions({"auto"})],
     "scale": [StrOptions({"auto", *SCALES})],
 }
+
+
+def noise_norm(n_cells: int, shape: tuple[int, int]) -> float:
+    """Return about the largest singular value of noise of standard deviation 1 in so many cells.
+
+    That is sqrt(n) + sqrt(m), for n observed cells a column and m a row.
+    """
+    by_row, by_col = (n_cells / size for size in shape)
+    return float(np.sqrt(by_row) + np.sqrt(by_col))
 
 
 class LowRankEstimator(CompletionEstimator[Solution, LowRank]):
@@ -67,17 +76,12 @@ class LowRankEstimator(CompletionEstimator[Solution, LowRank]):
         return self.scale
 
     def _settled_alpha(self, cells: Any, scaled: bool) -> dict[str, float]:
-        """Return the strength that was asked for; "auto" by what noise alone would ask for.
-
-        Noise of standard deviation 1 in the observed cells has singular values up to about
-        sqrt(n) + sqrt(m), for n observed cells a column and m a row.
-        """
+        """Return the strength that was asked for; "auto" by what noise alone would ask for."""
         if not isinstance(self.alpha, str):
             return {"alpha_": float(self.alpha)}
         if not scaled:
             return {"alpha_": self._usual_alpha}
-        by_row, by_col = (len(cells) / size for size in cells.shape)
-        return {"alpha_": float(_STRENGTH * (np.sqrt(by_row) + np.sqrt(by_col)))}
+        return {"alpha_": _STRENGTH * noise_norm(len(cells), cells.shape)}
 
     def _loss(self) -> Loss:
         """Return the loss that was fitted."""

@@ -17,7 +17,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from declip.blocks import BlockProblem, BlockTable, LocalRunner, ObjectiveTerms, Runner, fit_blocks
 from declip.estimators.base import SHARED_CONSTRAINTS
-from declip.estimators.factors import SCALING_CONSTRAINTS
+from declip.estimators.factors import SCALING_CONSTRAINTS, noise_norm
 from declip.estimators.growing import GrowingEstimator
 from declip.estimators.order import ORDER_CONSTRAINTS, course_of
 from declip.estimators.side import Side, SideInformationEstimator
@@ -31,6 +31,7 @@ from declip.solvers import (
     Solution,
     Stopping,
     TableProblem,
+    mean_and_spread,
     minimise,
     restart_dead_factors,
     start_loss,
@@ -48,6 +49,7 @@ __all__ = ["FroCMC"]
 
 _FACTORS = 10  # of "auto"
 _TOL, _TOL_OF_RATINGS = 1e-6, 3e-4  # of "auto"
+_STRENGTH, _STRENGTH_WITH_BIAS = 0.25, 0.5  # of noise in ratings; without offsets, of their level
 _FACTORS_OF_TABLES = 30  # the penalty puts out those that are not needed
 
 
@@ -80,9 +82,11 @@ class FroCMC(SideInformationEstimator[Solution, LowRank], GrowingEstimator):
         - "value": as if the limit were the value (MC);
         - "missing": left out (MCi).
     alpha : float or "auto", default="auto"
-        Strength of the penalty, against a sum of cell losses. "auto" is 0.1 without scaling, and
-        with it :math:`0.15 (\sqrt{n} + \sqrt{m})` for n observed cells a column and m a row. To
-        choose it by held-out cells, see `EntrySearchCV`.
+        Strength of the penalty, against a sum of cell losses. "auto" is
+        :math:`c s (\sqrt{n} + \sqrt{m})`, for n observed cells a column, m a row and values of
+        standard deviation s: about the size of noise, times c = 0.15 where the table is scaled, and
+        without scaling, where less than a quarter of the cells are observed, c = 0.25, or 0.5 with
+        ``bias``. Else it is 0.1. To choose it by held-out cells, see `EntrySearchCV`.
     scale : {"auto", "columns", "table", "none"}, default="auto"
         The units that the fit is made in: each column (or the table as a whole) brought to mean 0
         and standard deviation 1, limits included, or as they are. "auto" is "columns", or "none"
@@ -325,6 +329,14 @@ class FroCMC(SideInformationEstimator[Solution, LowRank], GrowingEstimator):
         course = course_of(self.order, self.smooth, self.period, table.shape)
         return table, settled | {"course_": self._estimated(course, table, settled)}
 
+    def _settled_alpha(self, cells: Any, scaled: bool) -> dict[str, float]:
+        """Return the strength; "auto" of ratings in their own units is by their spread."""
+        if scaled or self.alpha != "auto" or not mostly_missing(cells):
+            return super()._settled_alpha(cells, scaled)
+        strength = _STRENGTH_WITH_BIAS if self.bias else _STRENGTH
+        noise = _noise_of_ratings(cells, self.clipped)
+        return {"alpha_": strength * noise or self._usual_alpha}
+
     def _estimated(
         self, course: Course | None, table: Any, settled: dict[str, Any]
     ) -> Course | None:
@@ -414,3 +426,11 @@ class FroCMC(SideInformationEstimator[Solution, LowRank], GrowingEstimator):
         if self.course_ is not None:  # no certificate is known
             return float("nan")
         return self._certified_gap()
+
+
+def _noise_of_ratings(cells: Intervals | BlockTable, clipped: str) -> float:
+    """Return about the largest singular value of noise as wide as the values that count."""
+    if isinstance(cells, Intervals):
+        return mean_and_spread(cells)[1] * noise_norm(len(cells), cells.shape)
+    counted = cells.n_exact if CLIPPED_MODES[clipped].cells == "left out" else len(cells)
+    return cells.summary.values(clipped)[1] * noise_norm(counted, cells.shape)

@@ -8,6 +8,7 @@ from declip.solvers.splitting import Start, TracePenalty, douglas_rachford
 from declip.solvers.start import (
     limit_model,
     loss_at_zero,
+    mean_and_spread,
     restart_dead_factors,
     start_loss,
     start_model,
@@ -32,6 +33,7 @@ __all__ = [
     "factored",
     "limit_model",
     "loss_at_zero",
+    "mean_and_spread",
     "minimise",
     "minimum_trace_norm",
     "proximal",

@@ -21,6 +21,7 @@ __all__ = [
     "RandomStart",
     "limit_model",
     "loss_at_zero",
+    "mean_and_spread",
     "restart_dead_factors",
     "start_loss",
     "start_model",
@@ -90,7 +91,7 @@ def start_model(
     the clipped cells lies, plus a perturbation. "svd" takes the leading singular vectors of the
     table with missing cells at the mean and clipped cells at their limit.
     """
-    mean, spread = _mean_and_spread(intervals)
+    mean, spread = mean_and_spread(intervals)
     if init == "svd":
         A, B = _svd_factors(intervals, rank, mean, bias, rng)
     else:
@@ -133,7 +134,7 @@ def limit_model(intervals: Intervals, limits: Limits, beyond: float) -> LowRank:
     above, below = np.isposinf(side.upper).any(), np.isneginf(side.lower).any()
     sign, limit = (1.0, limits.ceiling) if above else (-1.0, limits.floor)
     if above == below or not np.isfinite(limit).any():
-        return _outer(np.full((1, 1), _mean_and_spread(intervals)[0]), intervals)
+        return _outer(np.full((1, 1), mean_and_spread(intervals)[0]), intervals)
     far = np.where(np.isfinite(limit), sign * limit, -np.inf).astype(np.float64)
     if min(far.shape) > 1:
         far = far.max(axis=0, keepdims=True)
@@ -154,7 +155,7 @@ def _outer(level: NDArray, intervals: Intervals) -> LowRank:
 
 def start_scale(intervals: Intervals) -> float:
     """Return a noise scale to begin with: the spread of the values."""
-    return size_of_values(*_mean_and_spread(intervals))
+    return size_of_values(*mean_and_spread(intervals))
 
 
 def start_loss(intervals: Intervals, clipped: str, scale: float = 0.0) -> Loss:
@@ -186,7 +187,7 @@ def _face_values(intervals: Intervals) -> tuple[NDArray, NDArray]:
     return side.value, face_value(side.lower, side.upper)
 
 
-def _mean_and_spread(intervals: Intervals) -> tuple[float, float]:
+def mean_and_spread(intervals: Intervals) -> tuple[float, float]:
     """Return mean and standard deviation of the values of all cells, never copied as a whole."""
     strips = [
         part[i : i + _STRIP]
