@@ -194,7 +194,7 @@ def test_limits_in_another_order_are_those_of_their_labels():
         Intervals.from_table(table, ceiling=limits.set_axis(np.arange(60) + 7000))
 
 
-def _ratings(seed=0, n_rows=300, n_cols=200, n_cells=9000):
+def _some_ratings(seed=0, n_rows=300, n_cols=200, n_cells=9000):
     """Return ratings with offsets and three factors, and the mask of those to be told."""
     rng = np.random.default_rng(seed)
     keys = rng.choice(n_rows * n_cols, n_cells, replace=False)
@@ -207,7 +207,7 @@ def _ratings(seed=0, n_rows=300, n_cols=200, n_cells=9000):
 
 @pytest.mark.parametrize("bias", [False, True])
 def test_the_penalty_of_ratings_is_near_the_best_of_a_grid(bias):
-    rows, cols, values, test = _ratings()
+    rows, cols, values, test = _some_ratings()
     seen = rows[~test], cols[~test], values[~test]
     cells = Intervals.from_triplets(*seen, shape=(300, 200), ceiling=5)
 
@@ -225,7 +225,7 @@ def test_the_penalty_of_ratings_is_near_the_best_of_a_grid(bias):
 def test_the_penalty_of_ratings_goes_along_with_their_units(bias):
     # With y = s x the objective of factors sqrt(s) P, sqrt(s) Q is s^2 times that of P, Q if alpha
     # is s times as strong; of offsets, s b, the penalty is then s times too large, so without them.
-    rows, cols, values, _ = _ratings()
+    rows, cols, values, _ = _some_ratings()
     plain, other = (
         FroCMC(2, bias=bias, random_state=0).fit(
             Intervals.from_triplets(rows, cols, s * values, shape=(300, 200))
@@ -239,7 +239,7 @@ def test_the_penalty_of_ratings_goes_along_with_their_units(bias):
 
 
 def test_ratings_that_are_all_the_same_have_a_penalty():
-    rows, cols, values, _ = _ratings()
+    rows, cols, values, _ = _some_ratings()
     cells = Intervals.from_triplets(rows, cols, np.full_like(values, 3.0), shape=(300, 200))
     model = FroCMC(2, random_state=0).fit(cells)
     assert model.alpha_ > 0
