@@ -3,57 +3,57 @@
 from declip import kernels, solvers
 from declip import objective as of
 from declip.kernels import RowProblem
-from declip.losses import Loss
+from declip.losses import Tobit
 from declip.penalties import ClippedTraceNorm, Ridge, TraceNorm
 from declip.solvers import ClippedTraceProblem, Stopping, TableProblem, TraceProblem
 
+loss_at = Tobit.at
+
 
 def interval_loss(x, lower, upper, *, scale=0.0, threads=1):
-    return Loss.of_scale(scale).cells(x, lower, upper, threads)
+    return loss_at(scale).cells(x, lower, upper, threads)
 
 
 def update_rows(side, own, other, offset, ridge, *, scale=0.0, **how):
-    return kernels.update_rows(
-        RowProblem(side, other, offset, Loss.of_scale(scale), ridge), own, **how
-    )
+    return kernels.update_rows(RowProblem(side, other, offset, loss_at(scale), ridge), own, **how)
 
 
 def residuals(side, own, other, offset, *, scale=0.0, **how):
-    return kernels.residuals(RowProblem(side, other, offset, Loss.of_scale(scale)), own, **how)
+    return kernels.residuals(RowProblem(side, other, offset, loss_at(scale)), own, **how)
 
 
 def newton_sums(side, own, other, offset, *, scale=0.0, **how):
-    return kernels.newton_sums(RowProblem(side, other, offset, Loss.of_scale(scale)), own, **how)
+    return kernels.newton_sums(RowProblem(side, other, offset, loss_at(scale)), own, **how)
 
 
 def step_trial(side, own, step, other, offset, lengths, *, scale=0.0, **how):
-    rows = RowProblem(side, other, offset, Loss.of_scale(scale))
+    rows = RowProblem(side, other, offset, loss_at(scale))
     return kernels.step_trial(rows, own, step, lengths, **how)
 
 
 def objective(intervals, model, alpha, scale=0.0, alpha_bias=None):
-    return of.objective(intervals, model, Ridge(alpha, alpha_bias), Loss.of_scale(scale))
+    return of.objective(intervals, model, Ridge(alpha, alpha_bias), loss_at(scale))
 
 
 def total_loss(intervals, model, scale=0.0):
-    return of.total_loss(intervals, model, Loss.of_scale(scale))
+    return of.total_loss(intervals, model, loss_at(scale))
 
 
 def gradient(intervals, model, scale=0.0):
-    return of.gradient(intervals, model, Loss.of_scale(scale))
+    return of.gradient(intervals, model, loss_at(scale))
 
 
 def certificate(intervals, model, alpha, scale=0.0, *, alpha_bias=None, trace_norm=None):
     penalty = Ridge(alpha, alpha_bias)
-    return of.certificate(intervals, model, penalty, Loss.of_scale(scale), trace_norm)
+    return of.certificate(intervals, model, penalty, loss_at(scale), trace_norm)
 
 
 def largest_alpha(intervals, scale=0.0):
-    return of.largest_alpha(intervals, Loss.of_scale(scale))
+    return of.largest_alpha(intervals, loss_at(scale))
 
 
 def solve_rows(side, model, alpha, scale=0.0, threads=1, alpha_bias=None):
-    return solvers.solve_rows(side, model, Ridge(alpha, alpha_bias), Loss.of_scale(scale), threads)
+    return solvers.solve_rows(side, model, Ridge(alpha, alpha_bias), loss_at(scale), threads)
 
 
 def minimise(
@@ -72,11 +72,11 @@ def minimise(
 ):
     problem = TableProblem(intervals, start, Ridge(alpha, alpha_bias), threads, half)
     stopping = Stopping(max_iter, tol, **watched)
-    return solvers.minimise(problem, Loss.of_scale(scale), stopping, polish)
+    return solvers.minimise(problem, loss_at(scale), stopping, polish)
 
 
 def _trace_problem(intervals, alpha, scale, max_rank, threads):
-    return TraceProblem(intervals, TraceNorm(alpha), Loss.of_scale(scale), max_rank, threads)
+    return TraceProblem(intervals, TraceNorm(alpha), loss_at(scale), max_rank, threads)
 
 
 def proximal(

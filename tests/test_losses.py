@@ -65,8 +65,14 @@ def test_the_sums_are_those_of_the_cells():
 
 
 def test_a_scale_of_zero_is_the_hinge():
-    assert Loss.of_scale(0.0) == Hinge()
-    assert Loss.of_scale(0.3) == Tobit(0.3)
+    assert Tobit.at(0.0) == Hinge()
+    assert Tobit.at(0.3) == Tobit(0.3)
+
+
+@pytest.mark.parametrize("clipped", CLIPPED_MODES)
+def test_a_fit_has_the_loss_of_its_word(clipped):
+    found = Loss.fitted(clipped, 0.3)
+    assert found == (Tobit(0.3) if clipped == "tobit" else Hinge())
 
 
 def test_tobit_tends_to_the_hinge_as_its_scale_vanishes():

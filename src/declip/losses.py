@@ -93,9 +93,9 @@ class Loss(ABC):
         """
 
     @staticmethod
-    def of_scale(scale: float) -> Loss:
-        """Return the loss that a fit with this ``scale_`` had: `Tobit`, or its limit at 0."""
-        return Tobit(float(scale)) if scale else Hinge()
+    def fitted(clipped: str, scale: float) -> Loss:
+        """Return the loss that a fit ended with, by its word and its ``scale_``."""
+        return CLIPPED_MODES[clipped].loss(lambda: float(scale))
 
     @staticmethod
     def to_fit(clipped: str, n_censored: int, scale: Callable[[], float]) -> Loss:
@@ -194,6 +194,11 @@ class Tobit(Loss):
     known: bool = False
     has_scale: ClassVar[bool] = True
 
+    @staticmethod
+    def at(scale: float) -> Loss:
+        """Return the likelihood at a noise scale; at 0, where nothing was censored, its limit."""
+        return Tobit(scale) if scale else Hinge()
+
     @property
     def compiled(self) -> CompiledLoss:
         """The compiled likelihood at this scale."""
@@ -260,7 +265,7 @@ class _Mode(NamedTuple):
 
 CLIPPED_MODES = {
     "hinge": _Mode("kept"),
-    "tobit": _Mode("kept", lambda scale: Tobit(scale())),
+    "tobit": _Mode("kept", lambda scale: Tobit.at(scale())),
     "value": _Mode("face value"),
     "missing": _Mode("left out"),
 }

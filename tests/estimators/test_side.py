@@ -9,7 +9,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
 from declip import FroCMC, Intervals, load
-from declip.losses import Hinge
+from declip.losses import Hinge, Tobit
 from declip.lowrank import LowRank
 from declip.penalties import Ridge
 from declip.solvers.als import TableProblem
@@ -166,13 +166,12 @@ def test_rows_of_weight_two_are_rows_twice(clipped):
     doubled = np.concatenate([table, table[:8]])
     # p is one for both copies if its ridge is halved in each: alpha / 2 (p^2 / 2 + p^2 / 2)
     Q, scale = weighed.components_.T, weighed.scale_
-    from declip.losses import Loss
 
     def of(rows, P):
         x = P @ Q.T
         lower, upper = rows, np.where(rows >= 1, np.inf, rows)
         exact = 0.5 * (x - rows) ** 2
-        soft = Loss.of_scale(scale).cells(x.ravel(), lower.ravel(), upper.ravel()).value
+        soft = Tobit.at(scale).cells(x.ravel(), lower.ravel(), upper.ravel()).value
         return np.where(rows >= 1, soft.reshape(x.shape), exact).sum()
 
     P = weighed.row_factors_

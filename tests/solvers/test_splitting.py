@@ -8,6 +8,7 @@ from tests.plain import certificate, douglas_rachford, largest_alpha, proximal
 from tests.twin import cell_loss
 
 from declip import Intervals
+from declip.losses import Hinge, Tobit
 from declip.lowrank import LowRank
 from declip.solvers import (
     Limits,
@@ -55,25 +56,25 @@ def double(intervals, limits, alpha=0.3, beta=0.2, **how):
 # Cell steps.
 
 
-@pytest.mark.parametrize("scale", [0.0, 0.7], ids=["hinge", "tobit"])
+@pytest.mark.parametrize("loss", [Hinge(), Tobit(0.7)], ids=["hinge", "tobit"])
 @pytest.mark.parametrize("rho", [0.01, 0.3, 5.0])
-def test_the_proximal_step_of_a_cell_is_its_minimum(scale, rho):
+def test_the_proximal_step_of_a_cell_is_its_minimum(loss, rho):
     intervals, _ = problem(0, (8, 9))
-    cells = dense_cells(intervals, np.float64, scale)
+    cells = dense_cells(intervals, np.float64, loss)
     V = np.random.default_rng(1).normal(scale=3, size=(8, 9))
     Z = cells.prox(V, rho)
     # f'(Z) + rho (Z - V) = 0: Newton stops when it moves by less than 1e-10 scales.
     assert_allclose(cells.gradient(Z), rho * (V - Z), rtol=0, atol=1e-9)
 
 
-@pytest.mark.parametrize("scale", [0.0, 0.7], ids=["hinge", "tobit"])
-def test_loss_and_gradient_are_those_of_the_cells(scale):
+@pytest.mark.parametrize("loss", [Hinge(), Tobit(0.7)], ids=["hinge", "tobit"])
+def test_loss_and_gradient_are_those_of_the_cells(loss):
     intervals, _ = problem(1)
-    cells = dense_cells(intervals, np.float64, scale)
+    cells = dense_cells(intervals, np.float64, loss)
     X = np.random.default_rng(2).normal(size=(14, 11))
     lower, upper = intervals.to_bounds()
     seen = ~np.isnan(lower)
-    value, slope, _ = cell_loss(X[seen], lower[seen], upper[seen], scale)
+    value, slope, _ = cell_loss(X[seen], lower[seen], upper[seen], loss.scale)
     # the quadrature of the twin
     assert_allclose(cells.loss(X), value.sum(), rtol=1e-10)
     assert_allclose(cells.gradient(X)[seen], slope, rtol=0, atol=1e-9)
@@ -83,7 +84,7 @@ def test_loss_and_gradient_are_those_of_the_cells(scale):
 @pytest.mark.parametrize("share", [0.0, 0.3, 1.0])
 def test_the_conjugate_is_the_supremum(share):
     intervals, _ = problem(2, (5, 6))
-    cells = dense_cells(intervals, np.float64, 0.0)
+    cells = dense_cells(intervals, np.float64, Hinge())
     X = np.random.default_rng(3).normal(scale=2, size=(5, 6))
     Y = share * cells.gradient(X)
     # A smooth concave function of each cell, to the tolerance of the search.
@@ -99,7 +100,7 @@ def test_the_conjugate_is_the_supremum(share):
 @each_limits
 def test_the_joint_step_of_a_cell_is_its_minimum(limits):
     intervals = clipped_table(3, limits, (6, 11))
-    cells, rho = dense_cells(intervals, np.float64, 0.0), 0.4
+    cells, rho = dense_cells(intervals, np.float64, Hinge()), 0.4
     V, T = np.random.default_rng(4).normal(size=(2, 6, 11))
 
     def value(Z):
@@ -116,7 +117,7 @@ def test_the_joint_step_of_a_cell_is_its_minimum(limits):
 
 def test_a_cell_that_is_given_a_side_stays_there_while_it_has_a_minimum_there():
     limits = LIMITS["ceiling"]
-    cells = dense_cells(Intervals.from_table(np.array([[0.0, np.nan]])), np.float64, 0.0)
+    cells = dense_cells(Intervals.from_table(np.array([[0.0, np.nan]])), np.float64, Hinge())
     V, T = np.array([[0.0, 1.3]]), np.array([[0.0, -0.2]])
     free, held = (joint_prox(cells, limits, V, T, 1.0, s)[0] for s in (None, np.array([[0, 1]])))
     # Missing: within (1.3 - 0.2) / 2 = 0.55 with (.75^2 + .75^2) / 2, above 1.3 with 1^2 / 2.
@@ -171,7 +172,7 @@ def test_a_large_table_is_worked_on_in_single_precision(second):
     limits = LIMITS["ceiling"]
     intervals = clipped_table(18, limits, (140, 150))
     penalty = TracePenalty(0.3, 0.2, limits) if second else TracePenalty(0.3)
-    run = Splitting(intervals, penalty, 0.0)
+    run = Splitting(intervals, penalty, Hinge())
     run.begin(Start(limit_model(intervals, limits, 1.0)))
     run.step()
     assert {F.dtype for F in (run.X, run.state.Z, *run.state.duals)} == {np.dtype(np.float32)}
@@ -196,9 +197,9 @@ def test_the_splitting_reaches_the_objective_of_the_proximal_solver(seed):
 def test_the_gap_is_never_negative_and_bounds_the_distance_from_the_optimum(tobit):
     for seed in range(5):
         intervals, alpha = problem(seed)
-        scale = 0.8 if tobit else 0.0
-        run = Splitting(intervals, TracePenalty(alpha), scale)
-        run.begin(Start(LowRank.zero(intervals.shape), scale))
+        loss = Tobit(0.8) if tobit else Hinge()
+        run = Splitting(intervals, TracePenalty(alpha), loss)
+        run.begin(Start(LowRank.zero(intervals.shape), loss))
         proofs = []
         for _ in range(100):
             run.step()
@@ -240,7 +241,7 @@ def test_a_large_table_goes_from_single_to_double_precision():
 )
 def test_a_large_table_begins_in_single_precision_if_its_squares_fit(size, dtype):
     X = size * np.random.default_rng(8).normal(size=(140, 150))
-    run = Splitting(Intervals.from_table(X), TracePenalty(size), 0.0)
+    run = Splitting(Intervals.from_table(X), TracePenalty(size), Hinge())
     run.begin(Start(LowRank.zero(X.shape)))
     assert run.state.Z.dtype == dtype
 
@@ -259,7 +260,7 @@ def test_with_two_norms_the_gap_falls_to_zero(limits):
 def test_no_small_step_from_a_stationary_point_lowers_the_objective(limits):
     intervals = clipped_table(9, limits)
     found = double(intervals, limits, tol=1e-8, max_iter=20_000)
-    X, cells = found.model.block(), dense_cells(intervals, np.float64, 0.0)
+    X, cells = found.model.block(), dense_cells(intervals, np.float64, Hinge())
 
     def value(X):
         norms = np.linalg.norm(X, "nuc"), np.linalg.norm(limits.clip(X), "nuc")

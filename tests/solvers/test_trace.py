@@ -10,6 +10,7 @@ from tests.plain import (
     factored,
     gradient,
     largest_alpha,
+    loss_at,
     minimise,
     proximal,
 )
@@ -29,7 +30,9 @@ def solve(solver, intervals, alpha, start=None, **how):
     if solver == "factored":
         return factored(intervals, start or LowRank.zero(intervals.shape), alpha, **how)
     if solver == "splitting":
-        begin = Start(start or LowRank.zero(intervals.shape), how.pop("scale", 0.0), bool(start))
+        begin = Start(
+            start or LowRank.zero(intervals.shape), loss_at(how.pop("scale", 0.0)), bool(start)
+        )
         return douglas_rachford(intervals, begin, TracePenalty(alpha), **how)
     first = alpha if start else largest_alpha(intervals, how.get("scale", 0.0))
     return proximal(

@@ -20,14 +20,13 @@ from declip.blocks.parts import Move, Part
 from declip.blocks.problem import BlockPoint
 from declip.blocks.running import Runner
 from declip.blocks.table import DamagedBlockError
-from declip.losses import Loss
-from declip.persistence import whole_file
+from declip.persistence import decode, encode, whole_file
 from declip.solvers.als import State
 
 __all__ = ["BlockCheckpoint", "load_part", "save_part"]
 
 _FILE = "checkpoint.json"
-_FORMAT = 2
+_FORMAT = 3
 
 
 def save_part(part: Part, path: str) -> int:
@@ -95,7 +94,7 @@ class BlockCheckpoint:
             "loss": state.point.loss,
             "penalty": state.point.penalty,
             "moves": [[_listed(m.map), m.shift] for m in state.point.moves],
-            "scale": state.loss.scale,
+            "loss_of_cells": encode(state.loss)[0],
             "history": state.history,
             "momentum": state.momentum,
             "settled": state.settled,
@@ -150,7 +149,7 @@ class BlockCheckpoint:
             penalty=content["penalty"],
             moves=(first, second),
         )
-        loss, history = Loss.of_scale(content["scale"]), content["history"]
+        loss, history = decode(content["loss_of_cells"], {}), content["history"]
         return State(point, loss, history, content["momentum"], content["settled"])
 
     def _load_side(self, sweep: str, side: str, checksums: list[int]) -> list[Any]:

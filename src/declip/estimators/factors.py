@@ -85,7 +85,7 @@ class LowRankEstimator(CompletionEstimator[Solution, LowRank]):
 
     def _loss(self) -> Loss:
         """Return the loss that was fitted."""
-        return Loss.of_scale(self.scale_)
+        return Loss.fitted(self.clipped, self.scale_)
 
     def _stopping(self, **watched: Any) -> Stopping:
         """Return when the solver stops, and whom it tells."""
@@ -216,10 +216,11 @@ class LowRankEstimator(CompletionEstimator[Solution, LowRank]):
     ) -> NDArray:
         if x is None:
             x = matrix.predict(*cells, effective_n_jobs(self.n_jobs))
-        if self.scaling_ is None or not self.scale_:  # the nearest point of an interval is that
-            return self._loss().expected(x, *bounds)  # in any units
+        loss = self._loss()
+        if self.scaling_ is None or not loss.has_scale:  # the nearest point of an interval is that
+            return loss.expected(x, *bounds)  # in any units
         z, low, high = (self.scaling_.forward(part, cells[1]) for part in (x, *bounds))
-        expected = self.scaling_.back(self._loss().expected(z, low, high), cells[1])
+        expected = self.scaling_.back(loss.expected(z, low, high), cells[1])
         return np.clip(expected, *bounds).astype(x.dtype, copy=False)
 
     @cached_property

@@ -181,7 +181,7 @@ class TrCMC(GrowingEstimator, FreeRankEstimator):
         near, solver = start.squared_norm() > 0, self._solver(table.shape)
         stopping, threads = self._stopping(**watched), effective_n_jobs(self.n_jobs)
         if solver == "splitting":
-            begin = Start(start, loss.scale, near)
+            begin = Start(start, loss, near)
             return douglas_rachford(table, begin, TracePenalty(alpha), stopping)
         problem = TraceProblem(table, TraceNorm(alpha), loss, self.max_rank, threads)
         if solver == "factored":

@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 from declip.clipping import Limits
 from declip.intervals import Intervals
 from declip.kernels import CellLoss
-from declip.losses import Loss
+from declip.losses import Hinge, Loss
 
 __all__ = ["DenseCells", "dense_cells", "dot", "joint_prox"]
 
-_NEWTON, _ROOT = 20, 1e-10  # steps at most for a cell under Tobit, and its error in scales
+_NEWTON, _ROOT = 20, 1e-10  # steps at most for a censored cell, and its error in scales
 
 
 class DenseCells:
@@ -49,19 +49,19 @@ class DenseCells:
         return share * dot(X, G) + (0.5 * share - 1) * share * dot(G, G)
 
 
-class _Tobit(DenseCells):
-    """The censored likelihood at a noise scale; exact cells as before."""
+class _CensoredCells(DenseCells):
+    """Censored cells under a loss that is not the hinge; exact cells as before."""
 
-    def __init__(self, intervals: Intervals, dtype: Any, scale: float) -> None:
+    def __init__(self, intervals: Intervals, dtype: Any, of_censored: Loss) -> None:
         super().__init__(intervals, dtype)
-        self.scale = scale
+        self.of_censored = of_censored
         self.where = np.flatnonzero(
             (self.lower < self.upper) & ~(np.isinf(self.lower) & np.isinf(self.upper))
         )
         self.low, self.high = (bound.flat[self.where] for bound in (self.lower, self.upper))
 
     def _censored(self, x: NDArray) -> CellLoss:
-        return Loss.of_scale(self.scale).cells(x, self.low, self.high)
+        return self.of_censored.cells(x, self.low, self.high)
 
     def gradient(self, X: NDArray) -> NDArray:
         G = super().gradient(X)
@@ -79,15 +79,12 @@ class _Tobit(DenseCells):
         return Z
 
     def conjugate(self, X: NDArray, share: float) -> float:
-        """Return f*(share f'(X)) or more: f* is convex, and f*(f'(x)) = x f'(x) - f(x)."""
+        """Return f*(share f'(X)), or what the loss of censored cells bounds it by."""
         G, x = DenseCells.gradient(self, X), X.flat[self.where].astype(np.float64)
         G.flat[self.where] = 0
         exact = share * dot(X, G) + (0.5 * share - 1) * share * dot(G, G)
-        cell = self._censored(x)
-        middle = 0.5 * (self.low + self.high)  # where the loss of a range is least
-        least = self._censored(middle).value[np.isfinite(middle)].sum()
-        censored = share * (x @ cell.gradient - cell.value.sum()) - (1 - share) * least
-        return exact + float(censored)
+        y = self._censored(x).gradient
+        return exact + self.of_censored.conjugate(x, y, share, self.low, self.high)
 
     def _newton(self, v: NDArray, rho: float) -> NDArray:
         """Return the root of h(z) = f'(z) + rho (z - v), whose slope is between rho and 1 + rho."""
@@ -101,14 +98,16 @@ class _Tobit(DenseCells):
             moved = z - h / (cell.curvature + rho)
             moved = np.where((low <= moved) & (moved <= high), moved, 0.5 * (low + high))
             last, z = z, moved
-            if np.abs(z - last).max(initial=0.0) <= _ROOT * self.scale:
+            if np.abs(z - last).max(initial=0.0) <= _ROOT * self.of_censored.scale:
                 break
         return z
 
 
-def dense_cells(intervals: Intervals, dtype: Any, scale: float) -> DenseCells:
-    """Return the cells under the hinge (scale 0) or the Tobit likelihood."""
-    return _Tobit(intervals, dtype, scale) if scale > 0 else DenseCells(intervals, dtype)
+def dense_cells(intervals: Intervals, dtype: Any, loss: Loss) -> DenseCells:
+    """Return the cells under a loss; that of the hinge takes no loop over censored cells."""
+    if loss == Hinge():
+        return DenseCells(intervals, dtype)
+    return _CensoredCells(intervals, dtype, loss)
 
 
 def joint_prox(

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from declip.intervals import Intervals
-from declip.losses import Hinge
+from declip.losses import Hinge, Loss
 from declip.lowrank import LowRank
 from declip.solvers.dense_cells import DenseCells
 from declip.solvers.solution import Solution, Stopping
@@ -123,10 +123,10 @@ class _Hard(Splitting):
     """The splitting with hard intervals; the history is that of the trace norm."""
 
     def __init__(self, intervals: Intervals) -> None:
-        super().__init__(intervals, TracePenalty(1.0), 0.0)
+        super().__init__(intervals, TracePenalty(1.0), Hinge())
         self.observed = _Observed(intervals)
 
-    def _cells(self, dtype: Any, scale: float) -> DenseCells:
+    def _cells(self, dtype: Any, loss: Loss) -> DenseCells:
         return _HardCells(self.intervals, dtype)
 
     @property
@@ -140,7 +140,7 @@ class _Hard(Splitting):
     def _is_optimal_at_zero(self) -> bool:
         return not self.cells.nearest(np.zeros(self.intervals.shape)).any()
 
-    def _value(self, X: NDArray, trace_norm: float, scale: float) -> float:
+    def _value(self, X: NDArray, trace_norm: float, loss: Loss) -> float:
         return trace_norm
 
     def look(self, tol: float) -> None:

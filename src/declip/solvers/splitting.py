@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 
 from declip.clipping import Limits
 from declip.intervals import Intervals
-from declip.losses import Loss
+from declip.losses import Hinge, Loss
 from declip.lowrank import LowRank
 from declip.objective import Certificate
 from declip.solvers.als import TableResiduals
@@ -64,10 +64,10 @@ class TracePenalty:
 
 
 class Start(NamedTuple):
-    """Where the splitting begins: a matrix, a noise scale, and whether the solution is near."""
+    """Where the splitting begins: a matrix, a loss, and whether the solution is near."""
 
     model: LowRank
-    scale: float = 0.0
+    loss: Loss = Hinge()
     near: bool = False
 
 
@@ -82,7 +82,7 @@ class _State:
     last: float  # the least threshold
     history: list[float]
     best: LowRank
-    scale: float
+    loss: Loss
     proof: Any = None  # of the best, if it was looked at
     least: float = np.inf  # gap so far
     stalled: int = 0  # certificates since
@@ -99,23 +99,23 @@ class _State:
 class Splitting:
     """The problem, the state of the iteration on it, and its latest X."""
 
-    def __init__(self, intervals: Intervals, penalty: TracePenalty, scale: float) -> None:
+    def __init__(self, intervals: Intervals, penalty: TracePenalty, loss: Loss) -> None:
         self.intervals, self.penalty = intervals, penalty
-        self._hold_in(np.float64, scale)
+        self._hold_in(np.float64, loss)
 
-    def _hold_in(self, dtype: Any, scale: float) -> None:
+    def _hold_in(self, dtype: Any, loss: Loss) -> None:
         """Hold what stays the same, cells and limits, in the precision of the iteration."""
         limits = self.penalty.limits
-        self.cells = self._cells(dtype, scale)
+        self.cells = self._cells(dtype, loss)
         self.limits = limits and limits.astype(dtype)
 
-    def _cells(self, dtype: Any, scale: float) -> DenseCells:
-        return dense_cells(self.intervals, dtype, scale)
+    def _cells(self, dtype: Any, loss: Loss) -> DenseCells:
+        return dense_cells(self.intervals, dtype, loss)
 
     def begin(self, start: Start) -> None:
         """Set the state for the first iteration."""
         X = start.model.block().astype(np.float64)
-        value = self._value(X, float(start.model.singular_values().sum()), start.scale)
+        value = self._value(X, float(start.model.singular_values().sum()), start.loss)
         zero = np.zeros_like(X)
         solved = self.limits is None and self._is_optimal_at_zero()
         if solved:
@@ -127,7 +127,7 @@ class Splitting:
         Z, threshold = (X, last) if near else (self.cells.nearest(X), _FIRST * last)
         duals = self._duals(Z, self.strength / threshold) if near else [zero for _ in self.weights]
         bases: list[NDArray | None] = [None for _ in duals]
-        self.state = _State(Z, duals, bases, threshold, last, [value], start.model, start.scale)
+        self.state = _State(Z, duals, bases, threshold, last, [value], start.model, start.loss)
         if not solved and self._single_will_do():
             self._go_on_in(np.float32)
 
@@ -152,11 +152,11 @@ class Splitting:
     def resume(self, fields: tuple) -> None:
         """Set the state as it was left."""
         self.state = _State(*fields)
-        self._hold_in(self.state.Z.dtype, self.state.scale)
+        self._hold_in(self.state.Z.dtype, self.state.loss)
 
     def _go_on_in(self, dtype: Any) -> None:
         self.state.astype(dtype)
-        self._hold_in(dtype, self.state.scale)
+        self._hold_in(dtype, self.state.loss)
 
     @property
     def weights(self) -> list[float]:
@@ -233,11 +233,11 @@ class Splitting:
     def look(self, tol: float) -> None:
         """Note the objective, certify it if it is time, and end or go on in double precision."""
         state, due = self.state, self.due
-        if due and state.scale > 0:
-            self._update_scale()
+        if due and state.loss.has_scale:
+            self._update_loss()
         value, proof = state.history[-1], None
         if due or self.limits is None:
-            value = self._value(self.X, self._trace_norm(), state.scale)
+            value = self._value(self.X, self._trace_norm(), state.loss)
         enough, single = False, state.Z.dtype == np.float32
         if due and self.settling:
             proof = self._certificate()
@@ -264,7 +264,7 @@ class Splitting:
         """Evaluate the best in double precision: no earlier value may be lower by rounding."""
         state, best = self.state, self.state.best
         X, trace_norm = best.block().astype(np.float64), float(best.singular_values().sum())
-        value = self._value(X, trace_norm, state.scale)
+        value = self._value(X, trace_norm, state.loss)
         state.history = [max(before, value) for before in state.history]
 
     def _balance(self) -> None:
@@ -286,18 +286,17 @@ class Splitting:
     def _model(self) -> LowRank:
         return LowRank.from_svd(self.found, self.intervals.dtype)
 
-    def _value(self, X: NDArray, trace_norm: float, scale: float) -> float:
+    def _value(self, X: NDArray, trace_norm: float, loss: Loss) -> float:
         penalty = self.penalty.alpha * trace_norm
         if self.limits is not None:
             penalty += self.penalty.alpha_clipped * nuclear_norm(self.limits.clip(X))
-        loss = Loss.of_scale(scale)
         return loss.objective(self.cells.loss(X), penalty, self.intervals.n_exact)
 
-    def _update_scale(self) -> None:
+    def _update_loss(self) -> None:
         state, penalty = self.state, self.penalty.alpha * self._trace_norm()
-        fit, now = TableResiduals(self.intervals, self._model()), Loss.of_scale(state.scale)
-        state.scale = now.estimated(fit, self.cells.loss(self.X), penalty)[0].scale
-        self.cells = self._cells(state.Z.dtype, state.scale)
+        fit = TableResiduals(self.intervals, self._model())
+        state.loss, _ = state.loss.estimated(fit, self.cells.loss(self.X), penalty)
+        self.cells = self._cells(state.Z.dtype, state.loss)
 
     def _certificate(self) -> Certificate:
         loss, trace_norm = self.cells.loss(self.X), self._trace_norm()
@@ -360,7 +359,7 @@ def douglas_rachford(
         The X with the lowest objective that was seen. Its proof is a `Certificate`, or None if it
         was not looked at. With a penalty on Clip(X) the objective is computed only then.
     """
-    return followed(Splitting(intervals, penalty, start.scale), start, stopping)
+    return followed(Splitting(intervals, penalty, start.loss), start, stopping)
 
 
 def followed(run: Splitting, start: Start, stopping: Stopping) -> Solution:
@@ -381,8 +380,7 @@ def followed(run: Splitting, start: Start, stopping: Stopping) -> Solution:
 
 def _solution(state: _State, converged: bool, stopped: bool) -> Solution:
     history = np.array(state.history)
-    loss = Loss.of_scale(state.scale)
-    return Solution(state.best, history, converged, loss, stopped, proof=state.proof)
+    return Solution(state.best, history, converged, state.loss, stopped, proof=state.proof)
 
 
 def _mixed(found: NDArray, image: NDArray, weight: float) -> NDArray:
