@@ -61,7 +61,7 @@ class Intervals:
     row_labels, col_labels : ndarray or None
         Labels of the input, if it had any.
     levels : Levels or None
-        The scales of columns that are told in ordered levels, if there are any.
+        The scales of columns that are recorded in ordered levels, if there are any.
 
     Examples
     --------

@@ -17,7 +17,7 @@ _SAME = 1e-6  # of the smallest gap between edges, or of 1: closer bounds are ed
 class Scale:
     """Levels from low to high, and the edges of the values behind them.
 
-    A value below the first edge is told as the first level, one above the last as the last.
+    A value below the first edge counts as the first level, one above the last as the last.
 
     Attributes
     ----------
@@ -61,7 +61,7 @@ class Levels:
     scales : tuple of Scale
         Each once.
     of_column : ndarray of shape (n_cols,)
-        Which of them each column is told in; -1 for a column of numbers.
+        Which of them each column is recorded in; -1 for a column of numbers.
 
     Examples
     --------
@@ -79,7 +79,7 @@ class Levels:
         if self.of_column.size and not -1 <= self.of_column.min() <= self.of_column.max() < len(
             self.scales
         ):
-            raise ValueError("a column is told in levels of a scale that is not there")
+            raise ValueError("a column is recorded in levels of a scale that is not there")
 
     def scale_of(self, column: int) -> Scale | None:
         """Return the scale of a column, None if it holds numbers."""

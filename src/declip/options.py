@@ -29,8 +29,8 @@ def option(
     help_: str, default: Any = None, names: tuple[str, ...] = (), panel: str = "", shown: str = ""
 ) -> Any:
     """Return a field with what the command shows of it; ``shown`` stands for its value."""
-    told = {"help": help_, "names": names, "panel": panel, "shown": shown}
-    return field(default=default, metadata=told)
+    metadata = {"help": help_, "names": names, "panel": panel, "shown": shown}
+    return field(default=default, metadata=metadata)
 
 
 def _form(help_: str, *names: str, shown: str = "") -> Any:

@@ -168,9 +168,9 @@ class Recommender:
         column = self._items(item)
         factors = fitted_low_rank(self.model).Q.astype(np.float64)
         lengths, rated = np.linalg.norm(factors, axis=1), self.ratings.by_col.row_sizes
-        told = (lengths > np.finfo(np.float32).eps * lengths.max(initial=0.0)) & (rated > 0)
-        towards = factors / np.where(told, lengths, np.inf)[:, None]
-        left_out = ~(told & told[column]) | (rated < min_ratings)
+        known = (lengths > np.finfo(np.float32).eps * lengths.max(initial=0.0)) & (rated > 0)
+        towards = factors / np.where(known, lengths, np.inf)[:, None]
+        left_out = ~(known & known[column]) | (rated < min_ratings)
         left_out[column] = True
         return self._best(towards @ towards[column], n, left_out)
 

@@ -10,7 +10,7 @@ from tests.twin import random_bounds
 
 from declip import BlockTable, Intervals, prepare_blocks
 from declip.blocks import DamagedBlockError
-from declip.blocks.summary import Summary
+from declip.blocks.summary import BlockSummary
 from declip.blocks.writing import block_edges
 from declip.solvers.start import start_level
 
@@ -275,9 +275,9 @@ def test_no_file_is_an_error(tmp_path):
 @pytest.mark.parametrize("clipped", ["hinge", "missing"])
 def test_the_summary_of_parts_is_that_of_the_whole(clipped):
     cells = intervals((50, 20))
-    whole = Summary.of(cells.by_row)
-    parts = [Summary.of(cells.take_rows(rows).by_row) for rows in np.array_split(range(50), 4)]
-    together = Summary.together(parts)
+    whole = BlockSummary.of(cells.by_row)
+    parts = [BlockSummary.of(cells.take_rows(rows).by_row) for rows in np.array_split(range(50), 4)]
+    together = BlockSummary.together(parts)
     np.testing.assert_allclose(together.values(clipped), whole.values(clipped), rtol=1e-13)
     assert sorted(together.ceilings) == sorted(whole.ceilings)
 
@@ -286,7 +286,7 @@ def test_the_summary_of_parts_is_that_of_the_whole(clipped):
 def test_the_level_lies_beyond_the_median_of_the_limits(n):
     limits = np.random.default_rng(0).standard_normal((n, 1))
     cells = Intervals.from_bounds(limits, np.full((n, 1), np.inf))
-    limits_of_cells = Summary.of(cells.by_row).typical_limits("hinge")
+    limits_of_cells = BlockSummary.of(cells.by_row).typical_limits("hinge")
     level = start_level(limits_of_cells, mean=0.0, spread=0.25)
     # More than 1024 limits are kept as so many quantiles.
     tolerance = 1e-12 if n <= 1024 else 3e-3

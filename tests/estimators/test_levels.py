@@ -194,5 +194,5 @@ def test_what_levels_do_not_go_with_is_refused(answers):
         BayesCMC(levels=True).fit(Intervals.from_table(answers[3]))
     with pytest.raises(ValueError, match='missing="random" only'):
         BayesCMC(levels=True, missing="low").fit(answers[3])
-    with pytest.raises(ValueError, match="not told in levels"):
+    with pytest.raises(ValueError, match="not recorded in levels"):
         BayesCMC(n_samples=4, burn_in=2).fit(answers[3][:, :4]).predict_levels([0], [0])

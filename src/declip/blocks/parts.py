@@ -36,8 +36,8 @@ __all__ = [
     "Move",
     "ObjectiveTerms",
     "Part",
-    "Start",
     "Stats",
+    "SweepStart",
     "add",
     "advance_columns",
     "begin",
@@ -80,7 +80,7 @@ class Part(NamedTuple):
     before: NDArray
 
 
-class Start(NamedTuple):
+class SweepStart(NamedTuple):
     """Where a sweep begins: the factors as they are, and ahead of them."""
 
     now: NDArray
@@ -146,13 +146,13 @@ def random_part(
     return Part(F, F), dict(rng.bit_generator.state)
 
 
-def begin(part: Part, move: Move, t: float, bias: bool) -> Start:
+def begin(part: Part, move: Move, t: float, bias: bool) -> SweepStart:
     """Return a part where the sweep begins: t of the way from the last place to this one."""
     now = move(part.now, bias)
     if t == 1:
-        return Start(now, now)
+        return SweepStart(now, now)
     before = move(part.before, bias)
-    return Start(now, before + now.dtype.type(t) * (now - before))
+    return SweepStart(now, before + now.dtype.type(t) * (now - before))
 
 
 def moved(part: Part, move: Move, bias: bool) -> Part:
@@ -163,8 +163,8 @@ def moved(part: Part, move: Move, bias: bool) -> Part:
 
 def column_sums(
     blocks: Sequence[Block],
-    rows: Sequence[Start],
-    columns: Start,
+    rows: Sequence[SweepStart],
+    columns: SweepStart,
     span: tuple[int, int],
     terms: ObjectiveTerms,
 ) -> NDArray:
@@ -178,7 +178,7 @@ def column_sums(
     return fold(_add, of, len(blocks))
 
 
-def column_step(sums: NDArray, columns: Start, terms: ObjectiveTerms) -> Step:
+def column_step(sums: NDArray, columns: SweepStart, terms: ObjectiveTerms) -> Step:
     """Return the Newton step of the columns of a shard."""
     F = columns.ahead
     ridge = terms.penalty.vector(F.shape[1] - terms.bias, terms.bias, F.dtype)
@@ -187,8 +187,8 @@ def column_step(sums: NDArray, columns: Start, terms: ObjectiveTerms) -> Step:
 
 def column_trial(
     blocks: Sequence[Block],
-    rows: Sequence[Start],
-    columns: Start,
+    rows: Sequence[SweepStart],
+    columns: SweepStart,
     step: Step,
     span: tuple[int, int],
     terms: ObjectiveTerms,
@@ -205,7 +205,7 @@ def column_trial(
     return fold(_add, of, len(blocks))
 
 
-def advance_columns(columns: Start, step: Step, trial: NDArray) -> Part:
+def advance_columns(columns: SweepStart, step: Step, trial: NDArray) -> Part:
     """Take the step of each column at the length that lowers its objective most."""
     slope, (censored_slope, curved, squares) = step.slope, trial[:, :3].T
     # Without censored cells: (slope - censored_slope) t + (-slope - curved) t^2 / 2.
@@ -226,7 +226,7 @@ def advance_columns(columns: Start, step: Step, trial: NDArray) -> Part:
 
 def sweep_rows(
     block: Block,
-    rows: Start,
+    rows: SweepStart,
     shards: Sequence[Part],
     terms: ObjectiveTerms,
     to_the_end: bool = False,

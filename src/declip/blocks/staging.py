@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from declip.blocks.running import Runner
-from declip.blocks.summary import Summary
+from declip.blocks.summary import BlockSummary
 from declip.blocks.table import Block, BlockTable
 from declip.blocks.writing import block_edges, finish, write_block
 from declip.intervals import Intervals
@@ -147,7 +147,7 @@ class Plan:
 
 def build(
     plan: Plan, number: int, span: tuple[int, int], stretches: list[tuple[str, int, int]]
-) -> tuple[Block, Summary]:
+) -> tuple[Block, BlockSummary]:
     """Write one block from the cells that the chunks have of it."""
     cells = np.concatenate(
         [np.load(path, mmap_mode="r")[begin:end] for path, begin, end in stretches]

@@ -12,13 +12,13 @@ from declip.cells import Cells
 from declip.intervals import face_value
 from declip.losses import CLIPPED_MODES
 
-__all__ = ["Summary"]
+__all__ = ["BlockSummary"]
 
 _DISTINCT = 1024  # different limits that are all kept; of more, as many quantiles
 
 
 @dataclass(frozen=True)
-class Summary:
+class BlockSummary:
     """Sizes of the values of exact cells, of censored cells at their limit, and the limits.
 
     Attributes
@@ -35,7 +35,7 @@ class Summary:
     floors: list[list[float]] = field(default_factory=list)
 
     @classmethod
-    def of(cls, cells: Cells) -> Summary:
+    def of(cls, cells: Cells) -> BlockSummary:
         """Return the summary of some cells."""
         return cls(
             _moments(cells.value),
@@ -45,7 +45,7 @@ class Summary:
         )
 
     @classmethod
-    def together(cls, parts: Iterable[Summary]) -> Summary:
+    def together(cls, parts: Iterable[BlockSummary]) -> BlockSummary:
         """Return the summary of the cells of several."""
         parts = list(parts)
         return cls(

@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from declip.blocks.summary import Summary
+from declip.blocks.summary import BlockSummary
 from declip.cells import Cells
 from declip.intervals import face_value
 from declip.losses import CLIPPED_MODES
@@ -156,7 +156,7 @@ class BlockTable:
         Whether the blocks hold columns of the table in place of rows.
     blocks : tuple of Block
         The blocks, in the order of their rows.
-    summary : Summary
+    summary : BlockSummary
         What a fit needs to know of all cells to begin.
 
     Examples
@@ -174,7 +174,7 @@ class BlockTable:
     shape: tuple[int, int]
     transposed: bool
     blocks: tuple[Block, ...]
-    summary: Summary
+    summary: BlockSummary
 
     @classmethod
     def open(cls, folder: str | os.PathLike[str]) -> BlockTable:
@@ -202,7 +202,7 @@ class BlockTable:
             tuple(content["shape"]),
             content["transposed"],
             tuple(_block(folder, _renamed(entry)) for entry in content["blocks"]),
-            Summary(**_renamed(content["summary"])),
+            BlockSummary(**_renamed(content["summary"])),
         )
 
     def save(self) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from declip.blocks.summary import Summary
+from declip.blocks.summary import BlockSummary
 from declip.blocks.table import MANIFEST, Block, BlockTable, checksums, stretch
 from declip.intervals import Intervals
 from declip.persistence import whole_file
@@ -43,7 +43,9 @@ def block_edges(cells_before: NDArray, n_blocks: int | None) -> list[int]:
     return [0, *(int(e) for e in inner), len(cells_before) - 1]
 
 
-def write_block(folder: Path, number: int, cells: Intervals, first: int) -> tuple[Block, Summary]:
+def write_block(
+    folder: Path, number: int, cells: Intervals, first: int
+) -> tuple[Block, BlockSummary]:
     """Write rows from ``first`` on, by row and by column."""
     path = folder / f"block-{number:05d}.bin"
     sides = cells.by_row, cells.by_col
@@ -66,18 +68,18 @@ def write_block(folder: Path, number: int, cells: Intervals, first: int) -> tupl
                 file.write(bytes(begin - file.tell()))
                 file.write(np.ascontiguousarray(array).data)
         pages = checksums(temporary)
-    return Block(**(vars(block) | {"pages": pages})), Summary.of(cells.by_row)
+    return Block(**(vars(block) | {"pages": pages})), BlockSummary.of(cells.by_row)
 
 
 def finish(
     folder: Path,
     shape: tuple[int, int],
     transposed: bool,
-    written: Iterable[tuple[Block, Summary]],
+    written: Iterable[tuple[Block, BlockSummary]],
 ) -> BlockTable:
     """Write the manifest of blocks that were written."""
     blocks, summaries = zip(*written, strict=True)
-    table = BlockTable(folder, shape, transposed, tuple(blocks), Summary.together(summaries))
+    table = BlockTable(folder, shape, transposed, tuple(blocks), BlockSummary.together(summaries))
     table.save()
     return table
 

@@ -247,8 +247,8 @@ class FroCMC(estimators.FroCMC):
         checkpoint = BlockCheckpoint(
             table.folder / "state", self._fit_of(table.table), table.runner, self.checkpoint_every
         )
-        told = {"on_sweep": watched["on_sweep"], "resume_point": checkpoint}
-        stopping = self._stopping(**told, tol=self._tol(table.table))
+        watching = {"on_sweep": watched["on_sweep"], "resume_point": checkpoint}
+        stopping = self._stopping(**watching, tol=self._tol(table.table))
         return fit_blocks(self._block_problem(table.table, settled, table.runner), stopping)
 
     def _check_finite(self, *found: Any) -> None:

@@ -28,7 +28,7 @@ from declip.diagnostics.matrix import as_matrix, matrix_svd
 from declip.diagnostics.tangent import Tangent
 from declip.intervals import Intervals, as_intervals
 from declip.svd import SparsePlusLowRank, fits_dense, operator_norm, truncated_svd
-from declip.validation import Bounds, check_truth
+from declip.validation import IntervalTriplets, check_truth
 
 __all__ = ["Recovery", "recovery_certificate"]
 
@@ -172,7 +172,7 @@ def _tight_cells(intervals: Intervals, M: NDArray) -> _TightCells:
     near = _TIE * float(np.abs(M).max(initial=0.0))
     check_truth(
         at,
-        Bounds(
+        IntervalTriplets(
             rows, cols, lower, upper, intervals.shape, intervals.row_labels, intervals.col_labels
         ),
         near,

@@ -151,7 +151,7 @@ class BayesCMC(PosteriorEstimator):
         The detection curve, if there is one: "limit" and "width" of each column, in its units, and
         the share "lost" by chance. Posterior means.
     levels_ : Levels or None
-        The scales of the columns, if they are told in levels.
+        The scales of the columns, if they are recorded in levels.
     edges_ : tuple of (ndarray or None), or None
         Posterior means of the edges of each column in levels.
     r_hat_, ess_ : dict of ndarray

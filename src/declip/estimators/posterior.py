@@ -154,7 +154,7 @@ class PosteriorEstimator(SideInformationEstimator[Run, Posterior]):
         return model.above(*self._positions(rows, cols), cut, effective_n_jobs(self.n_jobs))
 
     def predict_levels(self, rows: ArrayLike, cols: ArrayLike) -> NDArray[np.float64]:
-        """Return the posterior probability of every level of cells of columns told in levels.
+        """Return the posterior probability of every level of cells of columns recorded in levels.
 
         As in `predict`, what is known of the very cell counts only through the factors.
 

@@ -44,8 +44,8 @@ class Pooled(NamedTuple):
 
     def interval(self, coverage: float = 0.95) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return the confidence interval of each estimate."""
-        reach = special.stdtrit(self.df, 0.5 + 0.5 * coverage) * self.std_error
-        return self.estimate - reach, self.estimate + reach
+        half_width = special.stdtrit(self.df, 0.5 + 0.5 * coverage) * self.std_error
+        return self.estimate - half_width, self.estimate + half_width
 
 
 def pool(results: Iterable[tuple[ArrayLike, ArrayLike]], complete_df: float = np.inf) -> Pooled:

@@ -69,13 +69,13 @@ class Statistic:
             return _log_sd(x)
         return _quantile(np.log(x) if self.in_logs else x, self.share)
 
-    def exact(self, law: Distribution) -> float:
+    def exact(self, distribution: Distribution) -> float:
         """Return it for an estimated distribution."""
         if self.name == SHARE_ABOVE:
-            return law.above(self.criterion)
+            return distribution.above(self.criterion)
         if self.name in ("mean", "geometric_mean", "sd"):
-            return float(getattr(law, self.name)())
-        return law.quantile(self.share)
+            return float(getattr(distribution, self.name)())
+        return distribution.quantile(self.share)
 
     def interval(
         self, pooled: Pooled, n: NDArray, confidence: float
@@ -150,5 +150,5 @@ def _wilson(pooled: Pooled, n: NDArray, confidence: float) -> tuple[NDArray, NDA
     worth = np.divide(binomial, pooled.std_error**2, out=np.asarray(n, float).copy(), where=known)
     spread = special.stdtrit(pooled.df, 0.5 + 0.5 * confidence) ** 2 / worth
     middle = pooled.estimate + 0.5 * spread
-    reach = np.sqrt(spread * (binomial + 0.25 * spread))
-    return (middle - reach) / (1 + spread), (middle + reach) / (1 + spread)
+    half_width = np.sqrt(spread * (binomial + 0.25 * spread))
+    return (middle - half_width) / (1 + spread), (middle + half_width) / (1 + spread)

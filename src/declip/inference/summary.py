@@ -28,7 +28,7 @@ __all__ = [
     "summarise",
 ]
 
-_FEWEST = 3  # values of which a spread is told
+_FEWEST = 3  # values that have a spread
 _FAR = 1000.0  # times beyond all values: a criterion in other units
 _SHOWN = 40  # lines of the printed page
 
@@ -314,8 +314,8 @@ def _usual(known: NDArray, wanted: list[Statistic]) -> list[list[float]]:
     if len(lower) < _FEWEST:
         return [[np.nan] * len(ESTIMATORS)] * len(wanted)
     log = wanted[0].log
-    laws = [estimator(lower, upper, log) for estimator in ESTIMATORS.values()]
-    return [[np.nan if law is None else s.exact(law) for law in laws] for s in wanted]
+    fitted = [estimator(lower, upper, log) for estimator in ESTIMATORS.values()]
+    return [[np.nan if one is None else s.exact(one) for one in fitted] for s in wanted]
 
 
 def _long(
@@ -360,11 +360,11 @@ def as_frame(columns: Mapping[str, Any], like: Any) -> Any:
 
 
 def notes_of(segments: Segments, guessed: NDArray[np.bool_]) -> list[str]:
-    """Return what cannot be told, and why."""
+    """Return what cannot be estimated, and why."""
     notes = []
     few = sorted({segments.columns[s] for s in np.flatnonzero(segments.n < _FEWEST)}, key=str)
     if few:
-        notes.append(f"Nothing is told of fewer than {_FEWEST} values: {_listed(few)}.")
+        notes.append(f"Nothing is estimated from fewer than {_FEWEST} values: {_listed(few)}.")
     lost = sorted({segments.columns[s] for s in np.flatnonzero(guessed)}, key=str)
     if lost:
         notes.append(

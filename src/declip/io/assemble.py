@@ -23,7 +23,7 @@ from declip.io.words import EMPTY, GONE, NO, YES
 from declip.validation import Triplets, apply_limits, resolve_limit
 from declip.validation.triplets import LARGEST, sort_cells
 
-__all__ = ["Limits", "ParsedBounds", "assemble", "bounds_of_cells"]
+__all__ = ["LimitsGiven", "ParsedBounds", "assemble", "bounds_of_cells"]
 
 _MOST_KINDS = 20  # kinds of text that cannot be read, of one column
 _MOST_CELLS = 20_000  # of such cells that are looked at
@@ -31,14 +31,14 @@ _OF_ALL_COLUMNS = ("marks", "missing", "thousands", "decimal")  # answers that h
 
 
 @dataclass(frozen=True, eq=False)
-class Limits:
+class LimitsGiven:
     """Ceiling and floor of the table, as an estimator takes them, and those of single columns."""
 
     ceiling: Any = None
     floor: Any = None
     by_column: Mapping[str, Mapping[Any, float]] | None = None
 
-    def or_else(self, others: Mapping[str, Mapping[Any, float]]) -> Limits:
+    def or_else(self, others: Mapping[str, Mapping[Any, float]]) -> LimitsGiven:
         """Return these, with others for columns that have none of their own, by side."""
         own = {side: getattr(self, side) for side in others}
         return replace(
@@ -83,7 +83,7 @@ class ParsedBounds:
 
 
 def bounds_of_cells(
-    listed: Listed, limits: Limits, asked: Asked, style: NumberStyle, side: str
+    listed: Listed, limits: LimitsGiven, asked: Asked, style: NumberStyle, side: str
 ) -> ParsedBounds:
     """Read the cells with their marks and limits; what is wrong is collected, not raised."""
     parsed = parse_cells(listed.text, style.decimal, asked.missing, asked.marks, style.thousands)
@@ -119,7 +119,7 @@ def _joined(problems: list[Problem]) -> Problem:
     return replace(first, what=f"{first.what}{also}", count=count)
 
 
-def assemble(listed: Listed, parsed: Parsed, limits: Limits, asked: Asked) -> Intervals:
+def assemble(listed: Listed, parsed: Parsed, limits: LimitsGiven, asked: Asked) -> Intervals:
     """Return the observed cells as intervals, in row-major order, with the labels of the sheet."""
     if np.isnan(parsed.lower).all():
         listed.sheet.fail("the table has no observed cell: all are missing")
@@ -323,7 +323,7 @@ def _move(parsed: Parsed, side: NDArray, limit: NDArray | None) -> None:
     parsed.word[moved & ~known] = side[moved & ~known]
 
 
-def _resolve_words(listed: Listed, parsed: Parsed, limits: Limits) -> Iterator[Problem]:
+def _resolve_words(listed: Listed, parsed: Parsed, limits: LimitsGiven) -> Iterator[Problem]:
     """Put the limit of its column in place of a word such as ND."""
     for sign, side in ((-1, "floor"), (1, "ceiling")):
         cells = np.flatnonzero(parsed.word == sign)
@@ -452,7 +452,12 @@ def _sorted(
 
 
 def _apply(
-    listed: Listed, limits: Limits, rows: NDArray, cols: NDArray, lower: NDArray, upper: NDArray
+    listed: Listed,
+    limits: LimitsGiven,
+    rows: NDArray,
+    cols: NDArray,
+    lower: NDArray,
+    upper: NDArray,
 ) -> None:
     """Open the exact cells that stand at a limit of the table or of their column."""
     ceiling, floor = (limits.of(side, listed.col_labels) for side in ("ceiling", "floor"))

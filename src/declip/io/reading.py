@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from declip.io.arrays import read_arrays
-from declip.io.assemble import Limits, assemble, bounds_of_cells
+from declip.io.assemble import LimitsGiven, assemble, bounds_of_cells
 from declip.io.column_limits import limits_by_column
 from declip.io.errors import TableFileError
 from declip.io.formats import Layout, TableFile, TableFormat, kind_of
@@ -167,7 +167,7 @@ def read_table(
     wanted = TableFormat(
         kind, layout, separator, decimal, encoding, "\n", header, sheet, thousands=thousands or ""
     )
-    ends = Limits(ceiling, floor, limits_by_column(limits))
+    ends = LimitsGiven(ceiling, floor, limits_by_column(limits))
     if kind in ("npz", "mtx"):
         for name in asked.left_out:
             raise TableFileError(path, f"it has no lines, and so no column {name!r}")
@@ -180,7 +180,7 @@ def _is_said(argument: Any) -> bool:
     return argument is not None and not (isinstance(argument, tuple) and not argument)
 
 
-def _from_sheet(found: Sheet, asked: Asked, limits: Limits, preset: str | None) -> TableFile:
+def _from_sheet(found: Sheet, asked: Asked, limits: LimitsGiven, preset: str | None) -> TableFile:
     """Understand a sheet, then read its cells; what is wrong is told together."""
     named = found if found.header else take_header(found, asked.skip)
     asked = with_preset(named, asked.spread(named.header), preset)
@@ -239,7 +239,7 @@ def _choice(path: Path, name: str, given: str | None, known: tuple[str, ...]) ->
     return given
 
 
-def _from_arrays(path: Path, wanted: TableFormat, limits: Limits) -> TableFile:
+def _from_arrays(path: Path, wanted: TableFormat, limits: LimitsGiven) -> TableFile:
     if not path.is_file():
         raise TableFileError(path, "there is no such file")
     sides = (limits.of(side, None) for side in ("ceiling", "floor"))

@@ -147,8 +147,8 @@ class View:
         names, size = (
             (self.row_names, self.shape[0]) if axis == "row" else (self.col_names, self.shape[1])
         )
-        lost, told = (self._count(flags, axis, size) for flags in FLAGS_BY_FATE)
-        return [names[k] for k in np.flatnonzero((lost > 0) & (told == 0))]
+        lost, determined = (self._count(flags, axis, size) for flags in FLAGS_BY_FATE)
+        return [names[k] for k in np.flatnonzero((lost > 0) & (determined == 0))]
 
     def _count(self, flags: tuple[str, ...], axis: str, size: int) -> NDArray:
         """Return how many cells of each row or column have one of some flags."""

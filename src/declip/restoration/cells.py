@@ -157,8 +157,8 @@ def _restored(
     scaled, cols = _Censored.of(model.table.cells.by_row, part), side.cols
     low, high = model.settings.bounds.at(cols)
     of_values, of_bands = model.censored(rows, cols, (scaled.lower, scaled.upper))
-    distance = of_values.in_blocks(lambda law: law.moments()[0])
-    moments = of_bands.in_blocks(lambda law: np.array(law.moments()))
+    distance = of_values.in_blocks(lambda mixture: mixture.moments()[0])
+    moments = of_bands.in_blocks(lambda mixture: np.array(mixture.moments()))
     widened = model.table.steps.inside(
         side.lower.astype(np.float64), side.upper.astype(np.float64), cols
     )
@@ -193,7 +193,7 @@ def _restored(
 
 
 def _bands(
-    law: CensoredMixture, moments: NDArray, coverage: float, steps: int
+    mixture: CensoredMixture, moments: NDArray, coverage: float, steps: int
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return the near and the far ends of bands, from the limit outwards.
 
@@ -202,20 +202,20 @@ def _bands(
     """
 
     def end(which: NDArray, survival: float) -> NDArray[np.float64]:
-        return law.take(which).in_blocks(
+        return mixture.take(which).in_blocks(
             lambda part, *known: part.quantile(survival, known, steps),
             *(moment[which] for moment in moments),
         )
 
     mean, square = moments
     away = mean > _AWAY * np.sqrt(np.maximum(square - mean**2, 0.0))
-    away &= np.isposinf(law.far)
+    away &= np.isposinf(mixture.far)
     tail = 0.5 * (1 - coverage)
-    near, far = law.limit.copy(), np.empty(len(law))
+    near, far = mixture.limit.copy(), np.empty(len(mixture))
     far[~away] = end(~away, 1 - coverage)
     far[away], near[away] = end(away, tail), end(away, 1 - tail)
-    tied = far - law.limit > _NEARLY_ALL * (law.far - law.limit)
-    return near, np.where(tied, law.far, far)
+    tied = far - mixture.limit > _NEARLY_ALL * (mixture.far - mixture.limit)
+    return near, np.where(tied, mixture.far, far)
 
 
 def filled_cells(at: tuple[NDArray, NDArray], model: RestorationModel) -> CellBlock:

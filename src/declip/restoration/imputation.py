@@ -120,7 +120,7 @@ class Imputation:
             int(np.searchsorted(line, u * line[-1], side="right")) for line in shares.T
         )
         last = len(methods) - 1
-        return min(beyond, last), min(missing, last), self.model.told
+        return min(beyond, last), min(missing, last), self.model.informed
 
     def _drawn(
         self, which: int, draw: int, part: NDArray, rng: np.random.Generator, settled: bool
@@ -189,7 +189,7 @@ class Imputation:
         """Missing cells that are drawn, and those of rows of which only features are known."""
         drawn = np.flatnonzero(self.is_drawn)
         drawn = drawn[drawn >= len(self.intervals)]
-        alone = self.model.told_alone(self.rows[drawn])
+        alone = self.model.without_cells(self.rows[drawn])
         return drawn[~alone], drawn[alone]
 
     @cached_property

@@ -140,14 +140,14 @@ class RestorationModel:
         Rows that are summed up together are drawn ``independent`` of each other; otherwise what is
         said of a row does not depend on the others. ``known`` are their features and groups.
         """
-        table, told = self.table.for_rows(intervals), self._told(intervals, known or Known())
+        table, side = self.table.for_rows(intervals), self._side_of(intervals, known or Known())
         methods = [
             replace(
                 m,
                 estimator=m.estimator.fold_in(
                     table.cells,
                     independent=independent,
-                    **(told if m.method == KNOWN else {}),
+                    **(side if m.method == KNOWN else {}),
                 ),
             )
             for m in self.methods
@@ -157,8 +157,8 @@ class RestorationModel:
         )
         return replace(self, methods=methods, table=table, determined=determined)
 
-    def _told(self, intervals: Intervals, known: Known) -> dict[str, Any]:
-        """Return features and groups of other rows as numbers, as they are told to methods."""
+    def _side_of(self, intervals: Intervals, known: Known) -> dict[str, Any]:
+        """Return features and groups of other rows as numbers, as methods take them."""
         if self.settings.side is None:
             if known.names:
                 raise ValueError(f"this restoration was made without {known.names[0]}.")
@@ -194,23 +194,23 @@ class RestorationModel:
         """Return mean and standard deviation of missing cells in standard units."""
         parts = [missing_components(m.estimator, rows, cols) for m in self.methods]
         mean, sd = pooled_moments(parts, [m.fill_weight for m in self.methods])
-        alone = self.told_alone(rows)
+        alone = self.without_cells(rows)
         if alone.any():
-            centre, spread = parts[self.told]
+            centre, spread = parts[self.informed]
             mean[alone], sd[alone] = pooled_moments([(centre[:, alone], spread[:, alone])], [1.0])
         return mean, sd
 
     @property
-    def told(self) -> int:
-        """The method that is told what is known besides the cells; -1 if there is none."""
+    def informed(self) -> int:
+        """Index of the method that takes side information; -1 if there is none."""
         return next((i for i, m in enumerate(self.methods) if m.method == KNOWN), -1)
 
-    def told_alone(self, rows: NDArray) -> NDArray[np.bool_]:
-        """Tell which rows have no cell, so that what is known besides is all there is of them.
+    def without_cells(self, rows: NDArray) -> NDArray[np.bool_]:
+        """Return which rows have no cell, so that side information is all there is of them.
 
         Methods are weighed on rows with cells, by which the others know as much.
         """
-        if self.told < 0:
+        if self.informed < 0:
             return np.zeros(len(rows), bool)
         return self.table.cells.by_row.row_sizes[rows] == 0
 
@@ -232,8 +232,8 @@ class RestorationModel:
         weights = np.array([m.weight for m in self.methods])
         weights /= weights.sum()
         between = self.bounds_at(cols)
-        pooled = (CensoredMixture.pooled(laws, weights) for laws in (of_values, of_bands))
-        of_value, of_band = (law.within(*between) for law in pooled)
+        pooled = (CensoredMixture.pooled(parts, weights) for parts in (of_values, of_bands))
+        of_value, of_band = (mixture.within(*between) for mixture in pooled)
         return of_value, of_band
 
     @property

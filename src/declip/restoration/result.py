@@ -136,8 +136,8 @@ class Restoration:
         """
         at = check_cells(rows, cols, self.intervals.shape)[:: -1 if self.transposed else 1]
         values = np.array(self.estimator.predict(*at), np.float64)
-        if self.model is not None and (alone := self.model.told_alone(at[0])).any():
-            informed = self.model.methods[self.model.told].estimator
+        if self.model is not None and (alone := self.model.without_cells(at[0])).any():
+            informed = self.model.methods[self.model.informed].estimator
             values[alone] = informed.predict(at[0][alone], at[1][alone])
         return self.scaling.back(values, at[1])
 

@@ -14,7 +14,7 @@ from declip.validation import check_choice
 
 __all__ = ["EFFORTS", "FILLS", "KNOWN", "NOTHING", "ROUNDINGS", "Settings"]
 
-KNOWN = "bayes+known"  # the method that is told what is known besides the cells
+KNOWN = "bayes+known"  # the method that takes side information
 NOTHING: MappingProxyType[str, Any] = MappingProxyType({})  # known besides the cells
 
 EFFORTS = {"quick": 0.4, "normal": 1.0, "thorough": 3.0}
@@ -79,7 +79,7 @@ class Settings:
         return {name: part for name, part in given.items() if part is not None}
 
     def known_to(self, method: str) -> dict[str, Any]:
-        """Return what a method is told of it."""
+        """Return it as a method takes it."""
         return self.known if method == KNOWN else {}
 
     @property

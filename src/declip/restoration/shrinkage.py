@@ -53,8 +53,8 @@ class HiddenCells:
     def log_likelihood(self, log_shrinkage: NDArray | float) -> NDArray[np.float64]:
         """Return that of each cell under a shrinkage."""
         value = np.maximum(self.value, self.mixture.limit)
-        law = self.mixture.shrunk(np.broadcast_to(log_shrinkage, value.shape))
-        return np.where(self.censored, law.log_survival(value), law.log_density(value))
+        mixture = self.mixture.shrunk(np.broadcast_to(log_shrinkage, value.shape))
+        return np.where(self.censored, mixture.log_survival(value), mixture.log_density(value))
 
     def log_likelihoods(self, n_groups: int) -> NDArray[np.float64]:
         """Return the sums over each side and column, for every log c of a grid."""

@@ -397,7 +397,7 @@ def _rounded(intervals: Intervals, table: Scaled, axis: str) -> Iterator[str]:
 
 
 def _levels(intervals: Intervals) -> Iterator[str]:
-    """Say that a table seems to be told in levels."""
+    """Say that a table seems to be recorded in levels."""
     levels = apparent_levels(intervals)
     if levels is not None:
         listed = ", ".join(f"{value:g}" for value in levels)

@@ -1,4 +1,4 @@
-"""What every solver is told of when to stop, what it returns, and where it leaves its state."""
+"""When a solver is to stop, what it returns, and where it leaves its state."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ NO_RESUME_POINT: ResumePoint = _NoResumePoint()
 
 @dataclass(frozen=True)
 class Stopping:
-    """When a solver stops, and who is told on the way.
+    """When a solver stops, and who hears of its progress.
 
     Attributes
     ----------

@@ -48,7 +48,7 @@ from declip.validation.sizes import (
 )
 from declip.validation.tables import backend_of, check_bounds, table_to_triplets
 from declip.validation.triplets import (
-    Bounds,
+    IntervalTriplets,
     Triplets,
     check_cells,
     check_logarithms,
@@ -69,9 +69,9 @@ from declip.validation.weights import (
 
 __all__ = [
     "MISSING_WORDS",
-    "Bounds",
     "FeatureEncoder",
     "GroupLabels",
+    "IntervalTriplets",
     "LevelFeature",
     "Limit",
     "NumberFeature",

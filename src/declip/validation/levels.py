@@ -91,7 +91,7 @@ def _scales_of(cells: Triplets, names: Names | None, edges: Any) -> Levels:
             scales[key] = _scale(own, cut, axis_name("column", j, cells.col_labels))
         of_column[j] = list(scales).index(key)
     if not scales:
-        raise ValueError("levels names no column: which of them are told in levels?")
+        raise ValueError("levels names no column: which of them are recorded in levels?")
     return Levels(tuple(scales.values()), of_column)
 
 
@@ -117,7 +117,7 @@ def one_scale(levels: Levels | None, cols: NDArray, labels: NDArray | None) -> S
     """Return the scale that all these columns share."""
     if levels is None:
         raise ValueError(
-            "The fitted table is not told in levels: fit with levels=, or an Intervals.from_levels."
+            "The fitted table is not recorded in levels: fit with levels= or Intervals.from_levels."
         )
     found = np.unique(levels.of_column[cols])
     if len(found) > 1 or found[0] < 0:
@@ -257,7 +257,7 @@ def _found_levels(values: NDArray) -> NDArray:
     if len(found) > _MOST_LEVELS:
         raise ValueError(
             f"The table has {len(found)} different values: these are not levels. Name the columns "
-            "that are told in levels, levels={column: [lowest, ..., highest]}."
+            "that are recorded in levels, levels={column: [lowest, ..., highest]}."
         )
     return found
 
@@ -270,7 +270,7 @@ def _edges_given(edges: Any, names: Names, cells: Triplets) -> dict[int, NDArray
         for j in found:
             if j not in names:
                 at = axis_name("column", j, cells.col_labels)
-                raise ValueError(f"edges are given for {at}, which is not told in levels.")
+                raise ValueError(f"edges are given for {at}, which is not recorded in levels.")
         return {j: found.get(j) for j in names}
     return dict.fromkeys(names, None if edges is None else np.asarray(edges, np.float64))
 

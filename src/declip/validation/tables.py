@@ -14,7 +14,7 @@ from declip.validation.looks_long import refuse_elsewhere, refuse_long
 from declip.validation.sizes import check_memory
 from declip.validation.triplets import (
     LARGEST,
-    Bounds,
+    IntervalTriplets,
     Triplets,
     as_float,
     axis_name,
@@ -63,7 +63,7 @@ def table_to_triplets(X: Any, *, estimator: Any = None, allow_empty: bool = Fals
     return cells
 
 
-def check_bounds(lower: Any, upper: Any) -> Bounds:
+def check_bounds(lower: Any, upper: Any) -> IntervalTriplets:
     """Collect the cells whose range is known from tables of lower and upper bounds.
 
     Parameters
@@ -73,7 +73,7 @@ def check_bounds(lower: Any, upper: Any) -> Bounds:
 
     Returns
     -------
-    Bounds
+    IntervalTriplets
     """
     low, high = as_table(lower, "lower"), as_table(upper, "upper")
     if low.values.shape != high.values.shape:
@@ -86,7 +86,7 @@ def check_bounds(lower: Any, upper: Any) -> Bounds:
     observed = ~(np.isnan(low.values) & np.isnan(high.values))
     observed &= ~(np.isneginf(low.values) & np.isposinf(high.values))
     dtype = np.result_type(low.values, high.values)
-    bounds = Bounds(
+    bounds = IntervalTriplets(
         *_positions(observed),
         low.values[observed].astype(dtype, copy=False),
         high.values[observed].astype(dtype, copy=False),
@@ -206,7 +206,7 @@ def _check_same_labels(low: Table, high: Table) -> None:
             raise ValueError(f"lower and upper must have the same {axis} labels in the same order.")
 
 
-def _check_ranges(bounds: Bounds) -> None:
+def _check_ranges(bounds: IntervalTriplets) -> None:
     lower, upper = bounds.lower, bounds.upper
     if not lower.size:
         raise ValueError("lower and upper bound no cell: the table is missing throughout.")

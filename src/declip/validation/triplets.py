@@ -45,7 +45,7 @@ class Triplets:
 
 
 @dataclass(frozen=True, eq=False)
-class Bounds:
+class IntervalTriplets:
     """Observed cells in row-major order, each known to lie in ``[lower, upper]``."""
 
     rows: NDArray[np.int32]
@@ -65,7 +65,7 @@ def axis_name(axis: str, position: int, labels: NDArray[Any] | None) -> str:
     return f"{axis} {label.item() if isinstance(label, np.generic) else label!r}"
 
 
-def where(cells: Triplets | Bounds, positions: Iterable[int]) -> str:
+def where(cells: Triplets | IntervalTriplets, positions: Iterable[int]) -> str:
     """Names of the first three of the cells at these positions."""
     names = [
         f"{axis_name('row', cells.rows[k], cells.row_labels)}, "
@@ -212,7 +212,7 @@ def check_values(cells: Triplets) -> None:
     refuse_large(cells, values)
 
 
-def check_truth(truth: NDArray[Any], cells: Bounds, tol: float) -> None:
+def check_truth(truth: NDArray[Any], cells: IntervalTriplets, tol: float) -> None:
     """Check that the values of a matrix at the observed cells agree with what was observed."""
     off = np.flatnonzero((truth < cells.lower - tol) | (truth > cells.upper + tol))
     if off.size:
@@ -227,7 +227,9 @@ def check_logarithms(
     table: Any, rows: NDArray[Any], cols: NDArray[Any], lower: NDArray[Any], upper: NDArray[Any]
 ) -> None:
     """Refuse cells of which a logarithm says nothing; ``table`` gives shape and labels."""
-    cells = Bounds(rows, cols, lower, upper, table.shape, table.row_labels, table.col_labels)
+    cells = IntervalTriplets(
+        rows, cols, lower, upper, table.shape, table.row_labels, table.col_labels
+    )
     unbounded = np.flatnonzero((lower <= 0) & np.isposinf(upper))
     if unbounded.size:
         raise ValueError(
@@ -252,14 +254,16 @@ def check_not_negative(
     """Refuse cells below zero, where a scale for counts has no place for them."""
     below = np.flatnonzero(upper < 0)
     if below.size:
-        cells = Bounds(rows, cols, upper, upper, table.shape, table.row_labels, table.col_labels)
+        cells = IntervalTriplets(
+            rows, cols, upper, upper, table.shape, table.row_labels, table.col_labels
+        )
         raise ValueError(
             f"{_count(below, 'cell')} a value below zero, first {where(cells, below[:1])} with "
             f"{upper[below[0]]:g}: the scale is for counts and amounts. Leave such cells out (NaN)."
         )
 
 
-def refuse_large(cells: Triplets | Bounds, values: NDArray[Any]) -> NoReturn:
+def refuse_large(cells: Triplets | IntervalTriplets, values: NDArray[Any]) -> NoReturn:
     """Raise the error about numbers that are too large to be squared and summed."""
     worst = int(np.argmax(np.abs(values)))
     raise ValueError(

@@ -393,11 +393,11 @@ def _mixture_quantile(
     upper: NDArray,
     share: NDArray,
 ) -> NDArray[np.float64]:
-    """Invert the mean over samples (first axis) of the laws of x + scale * noise in the bounds."""
+    """Invert the mean over samples (first axis) of what x + scale * noise is in the bounds."""
     a, b = (lower - x) / scale, (upper - x) / scale
-    reach = noise.mean_between(a, b)
-    far = 10 * (1 + abs(reach)).max(axis=0) * scale.max(axis=0)
-    centre = x + scale * reach
+    offset = noise.mean_between(a, b)
+    far = 10 * (1 + abs(offset)).max(axis=0) * scale.max(axis=0)
+    centre = x + scale * offset
     low = np.maximum(np.atleast_2d(lower).min(axis=0), centre.min(axis=0) - far)
     high = np.minimum(np.atleast_2d(upper).max(axis=0), centre.max(axis=0) + far)
     share_below = noise.share_between(a, b)
