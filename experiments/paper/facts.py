@@ -120,6 +120,28 @@ def second_norm(results: list[Result]) -> str:
     )
 
 
+def stopped_short(results: list[Result]) -> str:
+    """Return in how many printed descents, short of the minimum, each error is the lower."""
+    printed = [d for d in summary.descents(results) if d.point["steps"] == "paper"]
+    ended = [d for d in printed if d.minimum]
+    lower = {
+        name: sum(d.errors[name] < d.minimum[name] for d in ended if d.minimum)
+        for name in ("all_cells", "unclipped_test_cells")
+    }
+    return (
+        f"lower over all cells in {lower['all_cells']} of {len(ended)}, and on the unclipped test "
+        f"cells in {lower['unclipped_test_cells']}"
+    )
+
+
+def start_error(results: list[Result]) -> str:
+    """Return the error of the descent's start on its table, that of no penalty at all."""
+    where = [r["settings"] for r in results if r["settings"]["what"] == "descents"]
+    same = (r for r in results if {**r["settings"], "what": "descents"} in where)
+    starts = [p for r in same for p in r.get("grid", []) if p["alpha"] == 0]
+    return f"{starts[0]['all_cells']:.3f}" if starts else "-"
+
+
 def fro_500(results: list[Result]) -> str:
     """Return in how many runs F1 of the validation cells fell with more sweeps of the best fit."""
     falls = []

@@ -92,6 +92,8 @@ def filled(results: Results) -> dict[str, str]:
         "fro_500": facts.fro_500(results["faithful"]),
         "second_norm": tables.second_norm(results["ablation"]),
         "descents": tables.descents(results["ablation"]),
+        "stopped_short": facts.stopped_short(results["ablation"]),
+        "start_error": facts.start_error(results["ablation"]),
         "second_norm_says": facts.second_norm(results["ablation"]),
         "race_of_pairs": facts.race_of_pairs(results["synthetic"]),
         "dtr_stops": facts.dtr_stops(results["faithful"]),

@@ -86,6 +86,27 @@ def best_pairs(grid: list[dict[str, Any]], by: str = "validation") -> tuple[dict
     return tuple(min(points, key=lambda p: p[by]) for points in (one, two))  # type: ignore[return-value]
 
 
+class Descent(NamedTuple):
+    """A run of the paper's descent: its settings, its errors, and the splitting's end if it ran."""
+
+    point: dict[str, Any]
+    errors: dict[str, float]
+    minimum: dict[str, Any] | None
+
+
+def descents(results: list[Result]) -> list[Descent]:
+    """Return the paper's descents; the authors' code takes the last iterate, the paper the best."""
+    found = []
+    for run in (r for r in results if r["settings"]["what"] == "descents"):
+        whole = {**run["settings"], "what": "grid"}
+        grids = [r["grid"] for r in results if r["settings"] == whole]
+        ends = {(p["alpha"], p["alpha_clipped"]): p for grid in grids for p in grid}
+        for p in run["descents"]:
+            errors = p["last" if p["steps"] == "code" else "best"]
+            found.append(Descent(p, errors, ends.get((p["alpha"], p["alpha_clipped"]))))
+    return found
+
+
 def clipping_rates(results: Iterable[Result], name: str) -> dict[tuple, Mean]:
     return averaged(results, ("generator", "C"), lambda r: r[name])
 

@@ -103,24 +103,23 @@ def second_norm(results: list[Result]) -> str:
 def descents(results: list[Result]) -> str:
     """Return where the paper's descent ends, beside the splitting."""
     rows = []
-    for run in (r for r in results if r["settings"]["what"] == "descents"):
-        whole = {**run["settings"], "what": "grid"}
-        grids = [r["grid"] for r in results if r["settings"] == whole]
-        ends = {(p["alpha"], p["alpha_clipped"]): p for grid in grids for p in grid}
-        for p in run["descents"]:
-            end = ends.get((p["alpha"], p["alpha_clipped"]))
-            code = p["steps"] == "code"
-            rows.append(
-                [
-                    f"{p['alpha']:g}, {p['alpha_clipped']:g}",
-                    "code" if code else f"{p['first_step']:g}",
-                    "-" if code else f"{p['objective']:.0f}",
-                    f"{end['objective']:.0f}" if end else "-",
-                    f"{p['last' if code else 'best']['all_cells']:.3f}",
-                    f"{end['all_cells']:.3f}" if end else "-",
-                ]
-            )
-    header = ["pair", "first step", "objective", "splitting", "error", "splitting"]
+    for p, errors, end in summary.descents(results):
+        code = p["steps"] == "code"
+        rows.append(
+            [
+                f"{p['alpha']:g}, {p['alpha_clipped']:g}",
+                "code" if code else f"{p['first_step']:g}",
+                "-" if code else f"{p['objective']:.0f}",
+                f"{end['objective']:.0f}" if end else "-",
+                *(
+                    f"{which[name]:.3f}" if which else "-"
+                    for name in ("all_cells", "unclipped_test_cells")
+                    for which in (errors, end)
+                ),
+            ]
+        )
+    both = ["all cells", "splitting", "unclipped test cells", "splitting"]
+    header = ["pair", "first step", "objective", "splitting", *both]
     return markdown_table(header, rows) if rows else "Not run yet.\n"
 
 
