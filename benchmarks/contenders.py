@@ -1,6 +1,9 @@
 """One fit of one contender in a process of its own; prints what it took as JSON.
 
 python -m benchmarks.contenders cmfrec-cg 2m 40 3
+
+With a fifth word, the strength of the penalty, it learns from all ratings but some, and tells the
+error of these.
 """
 
 from __future__ import annotations
@@ -17,7 +20,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from benchmarks.shapes import CEILING, Ratings, ratings
+from benchmarks.shapes import CEILING, Ratings, ratings, split
 from declip.intervals import Intervals
 from declip.lowrank import LowRank
 from declip.objective import objective
@@ -154,13 +157,20 @@ def resident_mb() -> float:
         return int(file.read().split()[1]) * resource.getpagesize() / 2**20
 
 
-def measure(name: str, shape: str, k: int, epochs: int) -> dict[str, Any]:
+def rmse(model: LowRank, test: Ratings) -> float:
+    """Return the error of held-out ratings, by predictions within the scale."""
+    found = np.clip(model.predict(test.rows, test.cols), 0.5, CEILING)
+    return float(np.sqrt(np.mean((found - test.values) ** 2)))
+
+
+def measure(name: str, shape: str, k: int, epochs: int, held_out: bool = False) -> dict[str, Any]:
     """Return CPU and wall seconds of a fit, what it added to memory, and the plain objective."""
     prepare, fit = CONTENDERS[name]
     warnings.simplefilter("ignore")
     prepare(ratings("200k"))  # what is loaded late is loaded now
     fit(prepare(ratings("200k")), 4, 1)
     raw = ratings(shape)
+    raw, test = split(raw) if held_out else (raw, None)
     data = prepare(raw)
     forget_peak()
     before, cpu, wall = resident_mb(), time.process_time(), time.perf_counter()
@@ -171,8 +181,11 @@ def measure(name: str, shape: str, k: int, epochs: int) -> dict[str, Any]:
         model = LowRank(*(np.ascontiguousarray(F, np.float32) for F in factors))
         cells = Intervals.from_triplets(*raw[:3], shape=raw.shape)
         found["objective"] = objective(cells, model.balanced()[0], Ridge(ALPHA))
+        found["error"] = None if test is None else rmse(model, test)
     return {"name": name, "shape": shape, "k": k, "epochs": epochs, "ceiling": CEILING, **found}
 
 
 if __name__ == "__main__":
-    print(json.dumps(measure(sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4]))))
+    who, where, rank, n, *strength = sys.argv[1:]
+    ALPHA = float(strength[0]) if strength else ALPHA
+    print(json.dumps(measure(who, where, int(rank), int(n), bool(strength))))

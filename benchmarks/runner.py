@@ -24,10 +24,11 @@ ONE_THREAD = {f"{name}_NUM_THREADS": "1" for name in ("OMP", "OPENBLAS", "MKL", 
 PEERS = ("cmfrec", "implicit", "lenskit", "fancyimpute")
 
 
-def run(name: str, shape: str, k: int, epochs: int) -> dict[str, Any]:
+def run(name: str, shape: str, k: int, epochs: int, *more: str) -> dict[str, Any]:
     """Return what one fit took, measured in a process of its own."""
     ratings(shape)
-    command = [sys.executable, "-m", "benchmarks.contenders", name, shape, str(k), str(epochs)]
+    what = name, shape, str(k), str(epochs), *more
+    command = [sys.executable, "-m", "benchmarks.contenders", *what]
     done = subprocess.run(
         command, cwd=HERE.parent, env=os.environ | ONE_THREAD, capture_output=True, text=True
     )

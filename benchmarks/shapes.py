@@ -11,12 +11,14 @@ from numpy.typing import NDArray
 
 from declip import Intervals
 
-__all__ = ["CEILING", "SHAPES", "Ratings", "ratings"]
+__all__ = ["CEILING", "SHAPES", "Ratings", "ratings", "split"]
 
 CEILING = 5.0
-# rows, columns, ratings: each side shrinks by the root of ten
+HELD_OUT = 0.02  # of the ratings, to tell errors by
+# rows, columns, ratings: each side shrinks by the root of what the ratings do
 SHAPES = {
     "20m": (138_493, 26_744, 20_000_000),
+    "5m": (69_246, 13_372, 5_000_000),
     "2m": (43_795, 8_457, 2_000_000),
     "200k": (13_849, 2_674, 200_000),
 }
@@ -33,6 +35,9 @@ class Ratings(NamedTuple):
     def intervals(self) -> Intervals:
         return Intervals.from_triplets(*self[:3], shape=self.shape, ceiling=CEILING)
 
+    def where(self, chosen: NDArray[np.bool_]) -> Ratings:
+        return Ratings(*(part[chosen] for part in self[:3]), self.shape)
+
 
 def ratings(name: str) -> Ratings:
     """Return the ratings of a shape; made once, then kept in the temporary folder."""
@@ -43,6 +48,12 @@ def ratings(name: str) -> Ratings:
         np.savez(kept, rows=made.rows, cols=made.cols, values=made.values)
     with np.load(kept) as arrays:
         return Ratings(*(arrays[a] for a in ("rows", "cols", "values")), SHAPES[name][:2])
+
+
+def split(data: Ratings) -> tuple[Ratings, Ratings]:
+    """Return the ratings to learn from and those that are held out."""
+    test = np.random.default_rng(1).random(len(data.values)) < HELD_OUT
+    return data.where(~test), data.where(test)
 
 
 def make_ratings(n_rows: int, n_cols: int, n_cells: int, seed: int = 0) -> Ratings:

@@ -5,15 +5,17 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Callable
+from itertools import product
 from typing import Any
 
 import numpy as np
+from sklearn.base import clone
 from threadpoolctl import threadpool_limits
 
-from benchmarks.contenders import ALPHA, as_intervals, as_values, peak_mb, resident_mb
+from benchmarks.contenders import ALPHA, as_intervals, as_values, peak_mb, resident_mb, rmse
 from benchmarks.runner import per_epoch, run, stopwatch
-from benchmarks.shapes import CEILING, SHAPES, make_ratings, ratings
-from declip import Intervals, TrCMC, kernels
+from benchmarks.shapes import CEILING, SHAPES, make_ratings, ratings, split
+from declip import BayesCMC, FroCMC, Intervals, TrCMC, kernels
 from declip.losses import Hinge
 from declip.lowrank import LowRank
 from declip.objective import largest_alpha, objective
@@ -36,6 +38,8 @@ __all__ = ["STUDIES"]
 warnings.simplefilter("ignore")
 PEERS = ["cmfrec-cholesky", "cmfrec-cg", "implicit-cg", "lenskit"]
 ROUNDS = 2  # of all contenders, in turn
+EPOCHS = (3, 5, 10)  # of a peer, for the errors that are to be reached
+STRONG = 20.0  # the penalty there
 OURS = ["declip", "declip-half", "declip-cholesky", "declip-cholesky-half", "declip-hinge"]
 
 
@@ -66,19 +70,90 @@ def same_objective(quick: bool) -> list[dict[str, Any]]:
     return found
 
 
-def _path(data: Intervals, k: int, max_iter: int) -> list[tuple[float, float]]:
-    """Return (CPU seconds, objective) after each sweep, the start included in the time."""
+def same_error(quick: bool) -> list[dict[str, Any]]:
+    """CPU seconds until declip is at the test error that a peer has after some epochs."""
+    if quick:
+        return _same_error("200k", 10, ["cmfrec-cg"], (2, 4))
+    peers = ["cmfrec-cg", "cmfrec-cholesky"]
+    return _same_error("5m", 40, peers, EPOCHS) + _same_error("20m", 40, peers[:1], EPOCHS)
+
+
+def _same_error(
+    shape: str, k: int, peers: list[str], epochs: tuple[int, ...]
+) -> list[dict[str, Any]]:
+    train, test = split(ratings(shape))
+    path = _path(as_values(train), k, 20, STRONG, lambda state: rmse(state.model, test))
+    found = []
+    for name, n in product(peers, epochs):
+        theirs = run(name, shape, k, n, str(STRONG))
+        found.append({**theirs, "alpha": STRONG, "declip_path": path})
+        told = f"{theirs['error']:.4f} in {theirs['cpu']:.1f} s"
+        print(f"{shape} {name}, {n} epochs: {told}", flush=True)
+    return found
+
+
+def stopping(quick: bool) -> list[dict[str, Any]]:
+    """Sweeps of a fit by default settings, and those that reach the best test error."""
+    shape = "200k" if quick else "5m"
+    train, test = split(ratings(shape))
+    data, found = as_intervals(train), []
+    for settings in ({}, {"bias": True}, {"n_components": 40}, {"n_components": 40, "bias": True}):
+        errors: list[float] = []
+        model = FroCMC(**settings, random_state=0)
+
+        def on_sweep(state: Solution, errors: list[float] = errors) -> bool:
+            errors.append(rmse(state.model, test))
+            return False
+
+        _watched(model.set_params(tol=0.0, max_iter=60), data, on_sweep)
+        n = clone(model).set_params(tol="auto", max_iter=300).fit(data).n_iter_
+        found.append({"shape": shape, "settings": settings, "sweeps": n, "errors": errors})
+        print(f"{settings}: {n} sweeps, errors {np.round(errors, 4).tolist()}", flush=True)
+    return found
+
+
+def _watched(model: FroCMC, data: Intervals, on_sweep: Callable[[Solution], bool]) -> None:
+    """Make the sweeps of a fit, each of them shown."""
+    cells, settled = model._settled(data)
+    model._solve(cells, settled, on_sweep=on_sweep)
+
+
+def _path(
+    data: Intervals,
+    k: int,
+    max_iter: int,
+    alpha: float = ALPHA,
+    look: Callable[[Solution], float] = lambda state: float(state.history[-1]),
+) -> list[tuple[float, float]]:
+    """Return CPU seconds, the start included, and what is seen after each sweep: the objective."""
     path: list[tuple[float, float]] = []
-    begin = time.process_time()
+    begin, looking = time.process_time(), 0.0
     start = start_model(data, k, False, "auto", np.random.default_rng(0))
 
     def on_sweep(state: Solution) -> bool:
-        path.append((time.process_time() - begin, float(state.history[-1])))
+        nonlocal looking
+        now = time.process_time()
+        path.append((now - begin - looking, look(state)))
+        looking += time.process_time() - now
         return False
 
-    problem = TableProblem(data, start, Ridge(ALPHA))
+    problem = TableProblem(data, start, Ridge(alpha))
     minimise(problem, Hinge(), Stopping(max_iter, 0.0, on_sweep), polish=False)
     return path
+
+
+def samples(quick: bool) -> dict[str, Any]:
+    """CPU seconds a sample of BayesCMC: a long chain less a short one."""
+    shape, (few, many) = "200k" if quick else "20m", (2, 6)
+    data, before = as_intervals(ratings(shape)), resident_mb()
+    seconds = {}
+    for n in (few, many):
+        model = BayesCMC(n_samples=n, burn_in=1, chains=1, max_kept=2, random_state=0)
+        with stopwatch() as taken:
+            model.fit(data)
+        seconds[n] = taken["cpu"]
+    found = {"shape": shape, "k": int(model.posterior_.model.rank), "added_mb": peak_mb() - before}
+    return {**found, "cpu": (seconds[many] - seconds[few]) / (many - few), "asked": 3}
 
 
 def soft_impute(quick: bool) -> dict[str, Any]:
@@ -224,6 +299,9 @@ STUDIES: dict[str, Callable[[bool], Any]] = {
     "peers": peers,
     "threads": threads,
     "same-objective": same_objective,
+    "same-error": same_error,
+    "stopping": stopping,
+    "samples": samples,
     "soft-impute": soft_impute,
     "scaling": scaling,
     "convex": convex,
