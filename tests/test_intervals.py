@@ -429,3 +429,10 @@ def test_a_count_of_zero_lies_below_one_half(scale, half):
     assert_allclose(upper[0, 0], half)
     assert lower[0, 1] == upper[0, 1]
     assert upper[0, 2] == np.inf
+
+
+def test_a_censored_cell_is_so_to_the_right_the_left_or_in_a_range():
+    lower = np.array([[-INF, 1.0, 2.0, 3.0]])
+    cells = Intervals.from_bounds(lower, np.array([[0.5, INF, 2.5, 3.0]])).by_row
+    assert_array_equal(cells.left_censored, [True, False, False])
+    assert_array_equal(cells.right_censored, [False, True, False])

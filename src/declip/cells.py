@@ -108,6 +108,16 @@ class Cells:
         exact, censored = (float(w.sum(dtype=np.float64)) for w in self.weights)
         return exact, censored
 
+    @property
+    def right_censored(self) -> NDArray[np.bool_]:
+        """Which censored cells have no upper bound: they are at or above a ceiling."""
+        return np.isposinf(self.upper)
+
+    @property
+    def left_censored(self) -> NDArray[np.bool_]:
+        """Which censored cells have no lower bound: they are at or below a floor."""
+        return np.isneginf(self.lower)
+
     def within(self, n_cols: int) -> bool:
         """Tell whether every cell lies in one of so many columns."""
         sides = self.exact_idx, self.censored_idx

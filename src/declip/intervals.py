@@ -297,7 +297,7 @@ class Intervals:
 
     def __repr__(self) -> str:
         side = self.by_row
-        above, below = np.isposinf(side.upper).sum(), np.isneginf(side.lower).sum()
+        above, below = side.right_censored.sum(), side.left_censored.sum()
         return (
             f"Intervals({self.shape[0]} x {self.shape[1]}, {len(self)} observed: "
             f"{self.n_exact} exact, {above} at or above a ceiling, {below} at or below a floor, "
@@ -354,8 +354,8 @@ class Intervals:
         side, ends = self.by_col, []
         cols = side.censored_rows()
         for bound, at, none in (
-            (side.upper, np.isneginf(side.lower), -np.inf),
-            (side.lower, np.isposinf(side.upper), np.inf),
+            (side.upper, side.left_censored, -np.inf),
+            (side.lower, side.right_censored, np.inf),
         ):
             shared = len(np.unique(bound[at])) == 1
             limit = np.full(self.shape[1], bound[at][0] if shared else none, bound.dtype)
@@ -431,7 +431,7 @@ class Intervals:
     def bounded(self) -> Intervals:
         """Return the table without cells of which nothing is known: neither bound is a number."""
         side = self.by_row
-        known = ~(np.isneginf(side.lower) & np.isposinf(side.upper))
+        known = ~(side.left_censored & side.right_censored)
         return self if known.all() else self.keep(np.ones(self.n_exact, bool), known)
 
     def take_rows(self, rows: ArrayLike) -> Intervals:

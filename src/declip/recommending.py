@@ -197,7 +197,7 @@ class Recommender:
     def _scale(self) -> tuple[float, float]:
         """The one floor and ceiling of all clipped ratings; infinite where there is none."""
         side = self.ratings.by_row
-        floors, ceilings = side.upper[np.isneginf(side.lower)], side.lower[np.isposinf(side.upper)]
+        floors, ceilings = side.upper[side.left_censored], side.lower[side.right_censored]
         return float(floors.max(initial=-np.inf)), float(ceilings.min(initial=np.inf))
 
 

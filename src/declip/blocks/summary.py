@@ -40,8 +40,8 @@ class BlockSummary:
         return cls(
             _moments(cells.value),
             _moments(face_value(cells.lower, cells.upper)),
-            _counted(cells.lower[np.isposinf(cells.upper)]),
-            _counted(cells.upper[np.isneginf(cells.lower)]),
+            _counted(cells.lower[cells.right_censored]),
+            _counted(cells.upper[cells.left_censored]),
         )
 
     @classmethod

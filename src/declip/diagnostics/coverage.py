@@ -148,7 +148,7 @@ def _count(
     side: Cells, axis: str, n_cells: int, component: NDArray, labels: NDArray | None
 ) -> AxisCounts:
     rows, n = side.censored_rows(), side.n_rows
-    above, below = np.isposinf(side.upper), np.isneginf(side.lower)
+    above, below = side.right_censored, side.left_censored
     high, low, ranged = (
         np.bincount(rows[kind], minlength=n) for kind in (above, below, ~(above | below))
     )

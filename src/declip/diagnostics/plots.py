@@ -61,7 +61,7 @@ def _shares(intervals: Intervals) -> tuple[NDArray[np.float64], tuple[int, int]]
     tile = -(-n_rows // _PIXELS), -(-n_cols // _PIXELS)
     shape = -(-n_rows // tile[0]), -(-n_cols // tile[1])
     side = intervals.by_row
-    above = np.isposinf(side.upper)
+    above = side.right_censored
     rows, cols = side.censored_rows(), side.censored_idx
     kinds = [
         (side.exact_rows(), side.exact_idx),
@@ -131,7 +131,7 @@ def _sd(ax: Any, intervals: Intervals, fit: FittedChecks) -> None:
     if len(shown) > _POINTS:
         shown = np.random.default_rng(0).choice(len(fit.sd), _POINTS, replace=False)
     good = fit.in_determined
-    above = np.isposinf(intervals.by_row.upper)
+    above = intervals.by_row.right_censored
     for kind, colour, marker, name in (
         (good & above, _ABOVE, "^", "at a ceiling"),
         (good & ~above, _BELOW, "v", "at a floor"),

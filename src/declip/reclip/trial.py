@@ -97,7 +97,7 @@ def reclip_test(
 def reclip_at(intervals: Intervals, quantile: float, by_column: bool) -> Reclipped:
     """Move the limits of the sides that are clipped (ceilings if none is) to a quantile."""
     side = intervals.by_row
-    floors, ceilings = np.isneginf(side.lower).any(), np.isposinf(side.upper).any()
+    floors, ceilings = side.left_censored.any(), side.right_censored.any()
     hidden = (1 - quantile) / (2 if floors and ceilings else 1)
     sides = {"floors": bool(floors), "ceilings": bool(ceilings or not floors)}
     return reclip(intervals, hidden, by_column=by_column, **sides)

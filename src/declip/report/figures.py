@@ -68,9 +68,9 @@ def block_shares(cells: Intervals) -> dict[str, NDArray]:
     side = cells.by_row
     exact = _counts(side.exact_rows(), side.exact_idx, shape, (n, m))
     kinds = {
-        "ceiling": np.isposinf(side.upper),
-        "floor": np.isneginf(side.lower),
-        "range": np.isfinite(side.lower) & np.isfinite(side.upper),
+        "ceiling": side.right_censored,
+        "floor": side.left_censored,
+        "range": ~(side.left_censored | side.right_censored),
     }
     counts = {
         name: _counts(side.censored_rows()[at], side.censored_idx[at], shape, (n, m))

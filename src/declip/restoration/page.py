@@ -29,7 +29,7 @@ def page(r: Restoration) -> str:
 
 def _table(intervals: Intervals) -> str:
     side, size = intervals.by_row, int(np.prod(intervals.shape, dtype=np.int64))
-    above, below = int(np.isposinf(side.upper).sum()), int(np.isneginf(side.lower).sum())
+    above, below = int(side.right_censored.sum()), int(side.left_censored.sum())
     lines = [
         ("exact", intervals.n_exact),
         ("at or above a ceiling", above),

@@ -364,7 +364,7 @@ def _warnings(
     yield from _rounded(intervals, model.table, names[1])
     yield from _levels(intervals)
     side = intervals.by_row
-    clipped = np.isinf(side.lower).any() or np.isinf(side.upper).any()
+    clipped = side.left_censored.any() or side.right_censored.any()
     if clipped and choice.reclip is None:
         yield "Too few exact cells for a reclip test: every cell beyond a limit was left at it."
     elif clipped and kept.all():
@@ -384,7 +384,9 @@ def _warnings(
 
 def _rounded(intervals: Intervals, table: Scaled, axis: str) -> Iterator[str]:
     """Say in which columns limits were widened by half a step of a coarse grid."""
-    clipped = np.array([_clipped_columns(intervals, bound) for bound in ("lower", "upper")])
+    side = intervals.by_row
+    ends = side.left_censored, side.right_censored
+    clipped = np.array([_columns_with(intervals, at) for at in ends])
     steps = np.where(clipped, table.steps.at(np.arange(intervals.shape[1])), 0.0).max(axis=0)
     coarse = np.flatnonzero(steps > 0)
     if coarse.size:
@@ -412,10 +414,9 @@ def _is_watched() -> bool:
     return sys.stderr.isatty() and find_spec("rich") is not None
 
 
-def _clipped_columns(intervals: Intervals, bound: str) -> NDArray[np.bool_]:
-    """Tell which columns have cells at a floor (no lower bound) or a ceiling (no upper one)."""
-    side = intervals.by_row
-    cols = side.censored_idx[np.isinf(getattr(side, bound))]
+def _columns_with(intervals: Intervals, censored: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Return which columns have some of the marked censored cells."""
+    cols = intervals.by_row.censored_idx[censored]
     return np.bincount(cols, minlength=intervals.shape[1]) > 0
 
 

@@ -131,7 +131,7 @@ def limit_model(intervals: Intervals, limits: Limits, beyond: float) -> LowRank:
     are both, or no limits or clipped cells, at the mean.
     """
     side = intervals.by_row
-    above, below = np.isposinf(side.upper).any(), np.isneginf(side.lower).any()
+    above, below = side.right_censored.any(), side.left_censored.any()
     sign, limit = (1.0, limits.ceiling) if above else (-1.0, limits.floor)
     if above == below or not np.isfinite(limit).any():
         return _outer(np.full((1, 1), mean_and_spread(intervals)[0]), intervals)
@@ -203,7 +203,7 @@ def mean_and_spread(intervals: Intervals) -> tuple[float, float]:
 def _typical_limits(intervals: Intervals) -> tuple[float | None, float | None]:
     """Return the medians of the floors and of the ceilings of clipped cells."""
     side = intervals.by_row
-    below, above = np.isneginf(side.lower), np.isposinf(side.upper)
+    below, above = side.left_censored, side.right_censored
     return (
         float(np.median(side.upper[below])) if below.any() else None,
         float(np.median(side.lower[above])) if above.any() else None,

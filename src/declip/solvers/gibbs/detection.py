@@ -199,7 +199,7 @@ class MissingCells:
         lower[empty], upper[empty] = -np.inf, np.inf
         rows, cols = (a.astype(np.int32) for a in np.nonzero(~np.isnan(lower)))
         side = Cells.from_sorted(len(lower), rows, cols, lower[rows, cols], upper[rows, cols])
-        at = np.flatnonzero(np.isinf(side.lower) & np.isinf(side.upper))
+        at = np.flatnonzero(side.left_censored & side.right_censored)
         modelled = sign[side.exact_idx] != 0
         found = cls(
             sign,
