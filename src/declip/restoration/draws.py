@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import singledispatch
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -50,17 +51,13 @@ class PosteriorDraws(Protocol):
         """Return the same of missing cells; that they are missing may tell of their values."""
 
 
+@singledispatch
 def posterior_draws(estimator: Any, cells: Intervals, seed: int) -> PosteriorDraws:
     """Return draws of the parameters of a method that was fitted to cells.
 
-    Samples of the posterior where the method has them; else fits to rows drawn with replacement.
+    Samples of the posterior where the method has them, registered below for its class; else fits
+    to rows drawn with replacement.
     """
-    if isinstance(estimator, BayesCMC):
-        return _FactorDraws(estimator.posterior_)
-    if isinstance(estimator, CensoredNormal):
-        return _RowDraws(estimator.draws_)
-    if isinstance(estimator, ColumnTobit):
-        return _ColumnDraws.of(estimator, cells, seed)
     return _Bootstraps.of(estimator, cells, seed)
 
 
@@ -78,6 +75,11 @@ class _FactorDraws:
         return CellDistributions(*self.posterior.missing_component(draw, rows, cols))
 
 
+@posterior_draws.register
+def _(estimator: BayesCMC, cells: Intervals, seed: int) -> PosteriorDraws:
+    return _FactorDraws(estimator.posterior_)
+
+
 @dataclass(frozen=True, eq=False)
 class _RowDraws:
     draws: NormalDraws
@@ -90,6 +92,11 @@ class _RowDraws:
         return CellDistributions(*self.draws.conditional(draw, rows, cols), value)
 
     missing = at
+
+
+@posterior_draws.register
+def _(estimator: CensoredNormal, cells: Intervals, seed: int) -> PosteriorDraws:
+    return _RowDraws(estimator.draws_)
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,6 +118,11 @@ class _ColumnDraws:
         return CellDistributions(self.mean[draw, cols], self.sd[draw, cols])
 
     missing = at
+
+
+@posterior_draws.register
+def _(estimator: ColumnTobit, cells: Intervals, seed: int) -> PosteriorDraws:
+    return _ColumnDraws.of(estimator, cells, seed)
 
 
 @dataclass(frozen=True, eq=False)
