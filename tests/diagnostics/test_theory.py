@@ -145,7 +145,7 @@ def test_closed_forms_are_those_of_the_paper_with_the_errata():
     expected = {
         "F": 8 * k_0 * mu_0 * beta * r / (0.5 - 0.2) ** 2 * pooled,
         "op1": 8 * k_0 * beta / (3 * (0.25 - 0.05) ** 2) * log(n1 + n2) / n1,
-        # erratum 6: the product stands above, n1 n2 below the bar
+        # errata, 4: the product stands above, n1 n2 below the bar
         "op2": 8 * k_0 * beta * r * mu_1**2 / (3 * 0.2**2) * n1 * log(n1 + n2) / (n1 * n2),
         "inf": 8 * k_0 * mu_0 * r * beta / (3 * (0.5 - 0.3) ** 2) * pooled,
         "main": 8 * beta * r * mu_0 / (3 * (0.5 - 0.1) ** 2) * pooled,
