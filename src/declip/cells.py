@@ -14,6 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from declip.censoring import left_censored, right_censored
+
 __all__ = ["Cells"]
 
 
@@ -111,12 +113,12 @@ class Cells:
     @property
     def right_censored(self) -> NDArray[np.bool_]:
         """Which censored cells have no upper bound: they are at or above a ceiling."""
-        return np.isposinf(self.upper)
+        return right_censored(self.upper)
 
     @property
     def left_censored(self) -> NDArray[np.bool_]:
         """Which censored cells have no lower bound: they are at or below a floor."""
-        return np.isneginf(self.lower)
+        return left_censored(self.lower)
 
     def within(self, n_cols: int) -> bool:
         """Tell whether every cell lies in one of so many columns."""

@@ -24,6 +24,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from declip.cells import Cells
+from declip.censoring import left_censored, right_censored
 from declip.containers import opened
 from declip.levels import Levels
 from declip.losses import CLIPPED_MODES
@@ -492,7 +493,5 @@ def _read(
 
 def face_value(lower: NDArray, upper: NDArray) -> NDArray:
     """Return the finite end of each interval, or the middle of a range."""
-    middle = 0.5 * (lower + upper)
-    return np.where(np.isinf(upper), lower, np.where(np.isinf(lower), upper, middle)).astype(
-        lower.dtype
-    )
+    face = np.where(left_censored(lower), upper, 0.5 * (lower + upper))
+    return np.where(right_censored(upper), lower, face).astype(lower.dtype)

@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from declip import kernels
+from declip.censoring import ranged
 from declip.kernels import CellLoss, CompiledLoss
 
 __all__ = ["CLIPPED_MODES", "CensoredSums", "Hinge", "Loss", "Residuals", "Tobit"]
@@ -219,8 +220,8 @@ class Tobit(Loss):
         """Return an upper bound: it is convex, and known at 0 and at the gradient."""
         # f*(t y) <= t f*(y) + (1 - t) f*(0), and f*(loss'(x)) = x loss'(x) - loss(x).
         at_gradient = x @ y - self.cells(x, lower, upper).value.sum()
-        ranged = np.isfinite(lower) & np.isfinite(upper)
-        low, high = lower[ranged], upper[ranged]
+        both = ranged(lower, upper)
+        low, high = lower[both], upper[both]
         least = self.cells(0.5 * (low + high), low, high).value.sum()
         return float(shrink * at_gradient - (1 - shrink) * least)
 

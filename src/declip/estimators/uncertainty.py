@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from declip.censoring import ranged
 from declip.grams import freedom, leverage
 from declip.intervals import Intervals
 from declip.lowrank import LowRank
@@ -126,5 +127,4 @@ def column_noise(intervals: Intervals, model: LowRank) -> NDArray[np.float64]:
 
 def _squares_of_ranges(x: NDArray, lower: NDArray, upper: NDArray) -> NDArray[np.float64]:
     """Return the squared residuals of the middles of ranges: where to begin without exact cells."""
-    ranged = np.isfinite(lower) & np.isfinite(upper)
-    return ((0.5 * (lower + upper) - x)[ranged]) ** 2
+    return ((0.5 * (lower + upper) - x)[ranged(lower, upper)]) ** 2

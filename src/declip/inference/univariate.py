@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from scipy import optimize, special
 
 from declip import truncated
+from declip.censoring import left_censored, right_censored
 from declip.intervals import face_value
 
 __all__ = [
@@ -148,7 +149,7 @@ def half_limit(lower: NDArray, upper: NDArray, log: bool = False) -> Distributio
     0.7
     """
     face = face_value(lower, upper)
-    return WeightedValues.even(np.where(np.isneginf(lower), 0.5 * face, face))
+    return WeightedValues.even(np.where(left_censored(lower), 0.5 * face, face))
 
 
 def kaplan_meier(lower: NDArray, upper: NDArray, log: bool = False) -> Distribution | None:
@@ -167,9 +168,9 @@ def kaplan_meier(lower: NDArray, upper: NDArray, log: bool = False) -> Distribut
     censored = lower < upper
     if not np.any(~censored):
         return None
-    if np.all(np.isposinf(upper[censored])):
+    if np.all(right_censored(upper[censored])):
         return _product_limit(lower, ~censored)
-    if np.all(np.isneginf(lower[censored])):
+    if np.all(left_censored(lower[censored])):
         flipped = _product_limit(-upper, ~censored)
         return WeightedValues(-flipped.value[::-1], flipped.weight[::-1], flipped.n)
     return _turnbull(lower, upper)
@@ -224,9 +225,9 @@ def ros(lower: NDArray, upper: NDArray, log: bool = False) -> Distribution | Non
         return None
     face = face_value(lower, upper)
     x = np.log(face) if log else face
-    if np.all(np.isposinf(upper[~exact])):
+    if np.all(right_censored(upper[~exact])):
         x = -_ros_below(-x, exact)
-    elif np.all(np.isneginf(lower[~exact])):
+    elif np.all(left_censored(lower[~exact])):
         x = _ros_below(x, exact)
     else:
         return None

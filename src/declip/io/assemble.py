@@ -11,6 +11,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from declip.cells import Cells
+from declip.censoring import left_censored, right_censored
 from declip.intervals import Intervals
 from declip.io.errors import TableFileError, shown
 from declip.io.layouts import Listed
@@ -307,7 +308,7 @@ def _unknown_mark(word: Any) -> Problem:
 
 
 def _own_side(parsed: Parsed) -> NDArray:
-    own = np.where(np.isneginf(parsed.lower), -1, np.where(np.isposinf(parsed.upper), 1, 0))
+    own = np.where(left_censored(parsed.lower), -1, np.where(right_censored(parsed.upper), 1, 0))
     return np.where(parsed.word != 0, parsed.word, own)
 
 

@@ -11,6 +11,7 @@ import polars as pl
 from numpy.typing import NDArray
 from scipy import sparse
 
+from declip.censoring import left_censored, right_censored
 from declip.intervals import Intervals
 from declip.io.digits import number_text, restored_text
 from declip.io.frames import values_and_labels
@@ -215,9 +216,9 @@ def _reported(text: str, lower: float, upper: float) -> str:
         return clean
     if clean[:1] in "<>≤≥" and clean:
         return clean
-    if np.isinf(lower):
+    if left_censored(lower):
         return f"<{_limit_text(clean, upper)}"
-    if np.isinf(upper):
+    if right_censored(upper):
         return f">{_limit_text(clean, lower)}"
     return clean or f"{number_text(lower)}-{number_text(upper)}"
 

@@ -9,6 +9,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from declip.censoring import left_censored, right_censored
 from declip.io.assemble import ParsedBounds
 from declip.io.layouts import Listed
 from declip.io.oddities import odd_values
@@ -71,7 +72,7 @@ def _known_export(plan: ReadingPlan, sheet: Sheet) -> Iterator[Problem]:
 def _kinds(parsed: Parsed) -> dict[str, NDArray[np.bool_]]:
     missing = np.isnan(parsed.lower)
     exact = parsed.lower == parsed.upper
-    below, above = np.isneginf(parsed.lower), np.isposinf(parsed.upper)
+    below, above = left_censored(parsed.lower), right_censored(parsed.upper)
     ranges = ~(missing | exact | below | above)
     return {"exact": exact, "below": below, "above": above, "ranges": ranges, "missing": missing}
 
@@ -139,9 +140,9 @@ def _said(listed: Listed, k: int, parsed: Parsed, unit: str | None) -> str:
         what = "no value"
     elif low == high:
         what = f"{low:g}"
-    elif np.isinf(low):
+    elif left_censored(low):
         what = f"at most {high:g}"
     else:
-        what = f"at least {low:g}" if np.isinf(high) else f"from {low:g} to {high:g}"
+        what = f"at least {low:g}" if right_censored(high) else f"from {low:g} to {high:g}"
     row, column = (" ".join(str(name).split()) for name in (row, column))
     return f"row {row!r}, column {column!r}: {what}" + (f" {unit}" if unit else "")

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logsumexp
 
+from declip.censoring import left_censored, right_censored
 from declip.intervals import Intervals, face_value
 from declip.metrics import (
     at_ceiling_auc,
@@ -56,8 +57,8 @@ class HeldOutCells:
         rows, cols, lower, upper = intervals.triplets()
         labels = intervals.row_labels, intervals.col_labels
         cells = Triplets(rows, cols, face_value(lower, upper), intervals.shape, *labels)
-        low = _limits(cells, np.isneginf(lower), floor, "floor")
-        high = _limits(cells, np.isposinf(upper), ceiling, "ceiling")
+        low = _limits(cells, left_censored(lower), floor, "floor")
+        high = _limits(cells, right_censored(upper), ceiling, "ceiling")
         return cls(rows, cols, lower, upper, low, high)
 
     @property

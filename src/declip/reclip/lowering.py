@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from declip.censoring import left_censored, right_censored
 from declip.intervals import Intervals
 from declip.model_selection import HeldOutCells
 
@@ -110,16 +111,17 @@ def reclip(
     exact = slice(intervals.n_exact)
     share = np.broadcast_to(np.asarray(hidden, float), (2, n)) if np.ndim(hidden) < 2 else hidden
     low, high = _moved_limits(lower[exact], group[exact], n, np.asarray(share)[:, :n])
-    low[~_moves(np.isneginf(lower), group, n) if floors else slice(None)] = -np.inf
-    high[~_moves(np.isposinf(upper), group, n) if ceilings else slice(None)] = np.inf
+    at_floor, at_ceiling = left_censored(lower), right_censored(upper)
+    low[~_moves(at_floor, group, n) if floors else slice(None)] = -np.inf
+    high[~_moves(at_ceiling, group, n) if ceilings else slice(None)] = np.inf
     _spare(low, high, lower[exact], group[exact], seed)
     low, high = low[group], high[group]
     if exchanged > 0:
         rng = np.random.default_rng(seed)
         picked = np.flatnonzero(rng.random(intervals.n_exact) < exchanged)
-        _exchange(high, lower[np.isposinf(upper)], group[np.isposinf(upper)], group, picked, rng)
+        _exchange(high, lower[at_ceiling], group[at_ceiling], group, picked, rng)
         low = -low
-        _exchange(low, -upper[np.isneginf(lower)], group[np.isneginf(lower)], group, picked, rng)
+        _exchange(low, -upper[at_floor], group[at_floor], group, picked, rng)
         low = -low
     above, below = lower >= high, upper <= low
     judged = above | below

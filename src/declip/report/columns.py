@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from declip.censoring import ranged
 from declip.io.digits import short_text
 from declip.reclip.result import LEFT, RESTORED
 from declip.report.view import Column, View
@@ -49,7 +50,7 @@ def _limits(column: Column) -> str:
     for side, sign in (("floor", "<"), ("ceiling", ">")):
         found = [f"{sign}{short_text(limit, 6)}" for limit in column.limits_of(side)]
         parts += found if len(found) <= 2 else [f"{found[0]} to {found[-1]}"]
-    if np.any(column.clipped & np.isfinite(column.known_lower) & np.isfinite(column.known_upper)):
+    if np.any(column.clipped & ranged(column.known_lower, column.known_upper)):
         parts.append("ranges")
     return ", ".join(parts)
 

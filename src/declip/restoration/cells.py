@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from declip.cells import Cells
+from declip.censoring import ranged, right_censored
 from declip.intervals import Intervals, face_value
 from declip.restoration.model import RestorationModel
 from declip.restoration.output_kind import OutputKind
@@ -162,11 +163,11 @@ def _restored(
     widened = model.table.steps.inside(
         side.lower.astype(np.float64), side.upper.astype(np.float64), cols
     )
-    ranged = np.isfinite(side.lower) & np.isfinite(side.upper)  # needs no looking beyond
+    in_range = ranged(side.lower, side.upper)  # needs no looking beyond
     ends = _bands(of_bands, moments, model.settings.coverage, _FEW_STEPS if model.large else _STEPS)
     lost = np.isnan(distance) | np.isnan(ends[0]) | np.isnan(ends[1])  # beyond what floats hold
-    sure = (ranged | model.gets_value(rows, cols)) & ~lost
-    stays = ~sure | (~ranged & model.kept[cols])
+    sure = (in_range | model.gets_value(rows, cols)) & ~lost
+    stays = ~sure | (~in_range & model.kept[cols])
 
     def in_units(z: NDArray) -> NDArray:
         values = scaling.back(of_values.sign * z, cols)
@@ -187,9 +188,9 @@ def _restored(
     moved = np.where(stays, reported, distance)
     # E (v - d)^2 for the distance d of the truth, of the restored value and of what is reported
     mean, square = moments
-    squares = np.array([square - 2 * v * mean + v**2 for v in (moved, reported)])[:, ~ranged]
+    squares = np.array([square - 2 * v * mean + v**2 for v in (moved, reported)])[:, ~in_range]
     block = CellBlock(rows, cols, value, band_low, band_high, flag)
-    return CensoredCells(block, cols[~ranged], squares)
+    return CensoredCells(block, cols[~in_range], squares)
 
 
 def _bands(
@@ -209,7 +210,7 @@ def _bands(
 
     mean, square = moments
     away = mean > _AWAY * np.sqrt(np.maximum(square - mean**2, 0.0))
-    away &= np.isposinf(mixture.far)
+    away &= right_censored(mixture.far)
     tail = 0.5 * (1 - coverage)
     near, far = mixture.limit.copy(), np.empty(len(mixture))
     far[~away] = end(~away, 1 - coverage)

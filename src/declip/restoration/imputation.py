@@ -9,6 +9,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from declip.censoring import ranged
 from declip.intervals import Intervals, face_value
 from declip.kernels import truncated_normals
 from declip.restoration.candidates import ColumnTobit
@@ -177,7 +178,7 @@ class Imputation:
     @cached_property
     def _ranged(self) -> NDArray[np.bool_]:
         _, _, lower, upper = self.intervals.triplets()
-        return np.isfinite(lower) & np.isfinite(upper)
+        return ranged(lower, upper)
 
     @cached_property
     def _censored(self) -> NDArray[np.intp]:

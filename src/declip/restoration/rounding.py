@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from declip.censoring import left_censored, right_censored
 from declip.intervals import Intervals, face_value
 
 __all__ = ["RoundingGrid", "apparent_levels"]
@@ -78,8 +79,8 @@ class RoundingGrid:
         low, high = 0.5 * self.at(cols)
         high = np.where(lower > 0, np.minimum(high, 0.5 * lower), high)
         return (
-            np.where(np.isposinf(upper), lower - high, lower).astype(lower.dtype),
-            np.where(np.isneginf(lower), upper + low, upper).astype(upper.dtype),
+            np.where(right_censored(upper), lower - high, lower).astype(lower.dtype),
+            np.where(left_censored(lower), upper + low, upper).astype(upper.dtype),
         )
 
     def widen(self, intervals: Intervals) -> Intervals:

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
+from declip.censoring import left_censored, right_censored
 from declip.intervals import Intervals
 from declip.model_selection import EntryShuffleSplit, HeldOutCells
 from declip.model_selection.splits import keep_cells
@@ -190,7 +191,7 @@ def _clipped_share(intervals: Intervals, shared: bool) -> NDArray[np.float64]:
     group = np.zeros_like(cols) if shared else cols
     n = 1 if shared else intervals.shape[1]
     observed = np.maximum(np.bincount(group, minlength=n), 1)
-    clipped = np.isneginf(lower), np.isposinf(upper)
+    clipped = left_censored(lower), right_censored(upper)
     return np.array([np.bincount(group[c], minlength=n) / observed for c in clipped])
 
 

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from declip.censoring import unbounded
 from declip.clipping import Limits
 from declip.intervals import Intervals
 from declip.kernels import CellLoss
@@ -55,9 +56,7 @@ class _CensoredCells(DenseCells):
     def __init__(self, intervals: Intervals, dtype: Any, of_censored: Loss) -> None:
         super().__init__(intervals, dtype)
         self.of_censored = of_censored
-        self.where = np.flatnonzero(
-            (self.lower < self.upper) & ~(np.isinf(self.lower) & np.isinf(self.upper))
-        )
+        self.where = np.flatnonzero((self.lower < self.upper) & ~unbounded(self.lower, self.upper))
         self.low, self.high = (bound.flat[self.where] for bound in (self.lower, self.upper))
 
     def _censored(self, x: NDArray) -> CellLoss:

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from declip.censoring import left_censored, right_censored
 from declip.intervals import Intervals
 from declip.losses import Hinge, Loss
 from declip.lowrank import LowRank
@@ -81,8 +82,8 @@ class _Observed:
     def bracket(self, X: LowRank, x: NDArray, y: NDArray) -> Bracket:
         """Bound the optimum from both sides, from X (with values x) and a dual point y."""
         # A bound that is infinite on one side admits only one sign.
-        y = np.where(np.isinf(self.lower), np.minimum(y, 0), y)
-        y = np.where(np.isinf(self.upper), np.maximum(y, 0), y)
+        y = np.where(left_censored(self.lower), np.minimum(y, 0), y)
+        y = np.where(right_censored(self.upper), np.maximum(y, 0), y)
         norm = operator_norm(self.sparse(y)) if y.any() else 0.0
         y = y / max(norm, 1.0)
         end = np.where(y > 0, self.lower, np.where(y < 0, self.upper, 0.0))

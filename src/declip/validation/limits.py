@@ -11,6 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from declip.censoring import ranged
 from declip.validation.tables import Table, as_table, stored_cells
 from declip.validation.triplets import Triplets, axis_name, where
 
@@ -178,7 +179,7 @@ def check_some_exact(lower: NDArray[Any], upper: NDArray[Any], n_cells: int | No
     n_cells : int, optional
         Number of observed cells, if some of them are left out.
     """
-    if not np.any(np.isfinite(lower) & np.isfinite(upper)):
+    if not np.any(ranged(lower, upper)):
         count = lower.size if n_cells is None else n_cells
         raise ValueError(
             f"All {count} observed cells are clipped, so that nothing fixes their values. "

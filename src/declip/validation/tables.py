@@ -8,6 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from declip.censoring import unbounded
 from declip.containers import label_array, opened
 from declip.validation.columns import column_to_float, refuse_dates, series_to_float
 from declip.validation.looks_long import refuse_elsewhere, refuse_long
@@ -84,7 +85,7 @@ def check_bounds(lower: Any, upper: Any) -> IntervalTriplets:
     _check_same_labels(low, high)
     check_memory((3, *low.values.shape), np.float64, "from_bounds", "use from_triplets.")
     observed = ~(np.isnan(low.values) & np.isnan(high.values))
-    observed &= ~(np.isneginf(low.values) & np.isposinf(high.values))
+    observed &= ~unbounded(low.values, high.values)
     dtype = np.result_type(low.values, high.values)
     bounds = IntervalTriplets(
         *_positions(observed),

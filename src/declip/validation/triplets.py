@@ -9,6 +9,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from declip.censoring import right_censored
+
 Shape = tuple[int, int]
 
 # The squares of the values are summed, and the sum must stay finite.
@@ -230,7 +232,7 @@ def check_logarithms(
     cells = IntervalTriplets(
         rows, cols, lower, upper, table.shape, table.row_labels, table.col_labels
     )
-    unbounded = np.flatnonzero((lower <= 0) & np.isposinf(upper))
+    unbounded = np.flatnonzero((lower <= 0) & right_censored(upper))
     if unbounded.size:
         raise ValueError(
             f"{_count(unbounded, 'cell')} a ceiling that is not positive, first "
