@@ -1,9 +1,10 @@
-"""The pictures of a report: the map of the table, small ones of its columns, the reclip test."""
+"""The figures of a report: the map of the table, small ones of its columns, the reclip test."""
 
 from __future__ import annotations
 
 import re
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 from markupsafe import Markup
@@ -12,20 +13,14 @@ from numpy.typing import NDArray
 from declip.intervals import Intervals
 from declip.report.ink import INK, drawing, svg
 from declip.report.names import apart
-from declip.report.scale import AxisScale
+from declip.report.scale import AxisScale, axis_scales
 from declip.report.view import Column, View
 
-__all__ = [
-    "MAP_KEYS",
-    "WIDTHS",
-    "block_shares",
-    "draw_histogram",
-    "draw_map",
-    "draw_reclip",
-    "draw_sorted",
-]
+__all__ = ["LONGEST", "Figure", "block_shares", "figures"]
 
-WIDTHS = {"wide": 9.2, "narrow": 4.2}  # inches: one picture for each kind of screen
+LONGEST = 60  # characters of a name over a picture, or in a list
+_SHOWN = 12  # columns drawn one by one
+_WIDTHS = {"wide": 9.2, "narrow": 4.2}  # inches: one picture for each kind of screen
 _PANEL = (2.3, 1.5)
 _MAP_ROWS, _MAP_COLS = 240, 160  # cells drawn one by one; larger tables are drawn in blocks
 _MOST_POINTS = 400
@@ -36,7 +31,7 @@ _NAMED = {
     "narrow": (14, 12),
 }  # columns up to which the map names them, and how long
 
-MAP_KEYS = {
+_MAP_KEYS = {
     "ceiling": "above a limit",
     "floor": "below a limit",
     "range": "in a range",
@@ -44,12 +39,114 @@ MAP_KEYS = {
 }
 
 
-def draw_map(view: View, width: str = "wide") -> Markup:
-    """Draw the table: what was clipped, and what was missing."""
+class Panel(NamedTuple):
+    """A small picture of one column, with what stands above and below it."""
+
+    name: str
+    picture: Markup
+    words: str
+
+
+class Figure(NamedTuple):
+    """A figure of a report: all that the page shows of it.
+
+    Attributes
+    ----------
+    name : str
+        By which it is known in the page.
+    section : str
+        Where in the page it stands.
+    caption : str
+        What stands below it.
+    keys : mapping
+        What the colours mean; their names are those of the style of the page.
+    pictures : mapping
+        One picture for each width of a screen.
+    panels : sequence of Panel
+        Or one for each of some columns.
+    """
+
+    name: str
+    section: str
+    caption: str
+    keys: Mapping[str, str] = {}
+    pictures: Mapping[str, Markup] = {}
+    panels: Sequence[Panel] = ()
+
+
+def figures(view: View) -> list[Figure]:
+    """Return the figures of a report, in order."""
+    columns = _Columns(view)
+    found = _map(view), _histograms(columns), _sorted(columns), _reclip(view.restoration.reclip)
+    return [figure for figure in found if figure is not None]
+
+
+class _Columns:
+    """The columns that are drawn one by one, those with the most clipped cells."""
+
+    def __init__(self, view: View) -> None:
+        chosen = view.most_clipped(_SHOWN)
+        self.numbers, self.columns = chosen, [view.column(j) for j in chosen]
+        self.scales = axis_scales(self.columns, [view.in_logs(j) for j in chosen])
+        self.all_clipped = len(chosen) == np.count_nonzero(view.clipped_by_column)
+
+    def panels(self, draw: Callable[..., Markup]) -> list[Panel]:
+        """Return a panel for each."""
+        names = apart([column.name for column in self.columns], LONGEST)
+        parts = zip(self.numbers, names, self.columns, self.scales, strict=True)
+        return [Panel(name, draw(c, scale, j), _share(c)) for j, name, c, scale in parts]
+
+
+def _share(column: Column) -> str:
+    """Return how many of the cells of which anything is known are clipped."""
+    clipped, measured = int(column.clipped.sum()), int(column.measured.sum())
+    return f"{clipped} of {measured} measured at a limit" if measured else "nothing measured"
+
+
+def _map(view: View) -> Figure:
     shares = block_shares(view.cells)
+    keys = {name: words for name, words in _MAP_KEYS.items() if shares[name].any()}
+    caption = "The table as it was read. Blank cells were measured."
+    pictures = {width: _draw_map(view, shares, width) for width in _WIDTHS}
+    return Figure("map", "clipped", caption, keys, pictures)
+
+
+def _histograms(columns: _Columns) -> Figure:
+    keys = {"exact": "exact", "limit": "reported at a limit", "dashed": "limit"}
+    which = "clipped cells" if columns.all_clipped else "the most clipped cells"
+    caption = f"Reported values of the columns with {which}."
+    panels = columns.panels(_draw_histogram)
+    return Figure("histograms", "clipped", caption, keys, panels=panels)
+
+
+def _sorted(columns: _Columns) -> Figure:
+    keys = {name: name for name in ("exact", "restored", "filled", "undetermined")}
+    caption = (
+        "Each column with its cells in order of their values. Before, every restored cell stood at "
+        "the dashed line; bars are the bands in which the truth is expected."
+    )
+    panels = columns.panels(_draw_sorted)
+    return Figure("columns", "restored", caption, keys | {"dashed": "limit"}, panels=panels)
+
+
+def _reclip(reclip: Any) -> Figure | None:
+    if reclip is None or not reclip.n_cells:
+        return None
+    hidden = f"{reclip.n_hidden:,}".replace(",", "\u2009")
+    caption = (
+        f"The limits were moved into the measured values; {hidden} of these were hidden so, "
+        "restored and compared. Distances are in standard deviations of the column. Beyond the "
+        "real limits the error is not known: that is extrapolation, and it grows with the distance."
+    )
+    pictures = {width: _draw_reclip(reclip, width) for width in _WIDTHS}
+    return Figure("reclip", "trust", caption, pictures=pictures)
+
+
+def _draw_map(view: View, shares: Mapping[str, NDArray], width: str) -> Markup:
+    """Draw the table: what was clipped, and what was missing."""
     n, m = shares["ceiling"].shape
     height = float(np.clip(0.035 * n, 1.6, 5.5))
-    with drawing(WIDTHS[width], height + 0.7) as figure:
+    with drawing(_WIDTHS[width], height + 0.7) as figure:
         ax = figure.subplots()
         for name, share in shares.items():
             ax.imshow(_shade(name, share), aspect="auto", interpolation="none", extent=(0, m, n, 0))
@@ -121,7 +218,7 @@ def _map_labels(ax: Any, view: View, blocks: tuple[int, int], width: str) -> Non
         ax.axvline(j, color=INK["line"], lw=0.4)
 
 
-def draw_histogram(column: Column, scale: AxisScale, salt: str) -> Markup:
+def _draw_histogram(column: Column, scale: AxisScale, j: int) -> Markup:
     """Draw what was reported of a column: exact values, clipped ones piled at their limit."""
     reported = column.reported
     known = reported[np.isfinite(reported)]
@@ -138,10 +235,10 @@ def draw_histogram(column: Column, scale: AxisScale, salt: str) -> Markup:
         scale.apply_to(ax, "x", (edges[0], edges[-1]))
         ax.set_yticks([])
         ax.spines["left"].set_visible(False)
-        return svg(figure, f"Histogram of the reported values of {column.name}", salt)
+        return svg(figure, f"Histogram of the reported values of {column.name}", f"hist-{j}")
 
 
-def draw_sorted(column: Column, scale: AxisScale, salt: str) -> Markup:
+def _draw_sorted(column: Column, scale: AxisScale, j: int) -> Markup:
     """Draw a column in order of its values: exact cells, restored ones with their bands."""
     order = _shown_cells(column)
     x, flag, value = np.arange(len(order)), column.flag[order], column.value[order]
@@ -162,7 +259,7 @@ def draw_sorted(column: Column, scale: AxisScale, salt: str) -> Markup:
         ax.set_xticks([])
         ax.spines["bottom"].set_visible(False)
         scale.apply_to(ax, "y")
-        return svg(figure, f"Cells of {column.name} in order of their values", salt)
+        return svg(figure, f"Cells of {column.name} in order of their values", f"cells-{j}")
 
 
 def _shown_cells(column: Column) -> NDArray:
@@ -177,11 +274,8 @@ def _shown_cells(column: Column) -> NDArray:
     return order
 
 
-def draw_reclip(reclip: Any, width: str = "wide") -> Markup | None:
-    """Draw the reclip test, if it judged any cell."""
-    if reclip is None or not reclip.n_cells:
-        return None
-    with drawing(WIDTHS[width], 0.45 * WIDTHS[width] + 1.4) as figure:
+def _draw_reclip(reclip: Any, width: str) -> Markup:
+    with drawing(_WIDTHS[width], 0.45 * _WIDTHS[width] + 1.4) as figure:
         ax = figure.subplots()
         reclip.plot(ax)
         ax.set_title("")  # the page says it in words

@@ -8,30 +8,18 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from declip.io import TableFile, new_file
 from declip.io.digits import short_text
 from declip.report.columns import column_lines, mean_lines
-from declip.report.figures import (
-    MAP_KEYS,
-    WIDTHS,
-    block_shares,
-    draw_histogram,
-    draw_map,
-    draw_reclip,
-    draw_sorted,
-)
+from declip.report.figures import LONGEST, figures
 from declip.report.names import apart
-from declip.report.scale import axis_scales
-from declip.report.view import Column, View
+from declip.report.view import View
 
 __all__ = ["notebook_html", "render", "write_report"]
 
-_SHOWN = 12  # columns drawn one by one
 _LISTED = 40  # names of rows and columns that are listed
-_LONGEST = 60  # characters of a name over a picture
 
 
 def write_report(
@@ -67,8 +55,7 @@ def write_report(
     --------
     >>> from pathlib import Path
     >>> from tempfile import TemporaryDirectory
-    >>> import numpy as np
-    >>> import declip
+    >>>     >>> import declip
     >>> from declip.report import write_report
     >>> rng = np.random.default_rng(0)
     >>> table = np.minimum(rng.normal(size=(40, 1)) + 0.2 * rng.normal(size=(40, 4)), 1)
@@ -88,47 +75,14 @@ def render(restoration: Any, source: str | Path | TableFile | None = None) -> st
     view = View(restoration)
     reading = source.arguments if isinstance(source, TableFile) else {}
     path = source.path if isinstance(source, TableFile) else source
-    chosen = view.most_clipped(_SHOWN)
     return _template("page.html").render(
         facts=_facts(view) | {"source": None if path is None else Path(path).name},
         code=_code(restoration, path, reading),
-        maps={width: draw_map(view, width) for width in WIDTHS},
-        map_keys=_map_keys(view),
-        panels=_panels(view, chosen),
-        all_shown=len(chosen) == np.count_nonzero(view.clipped_by_column),
-        reclips={width: draw_reclip(restoration.reclip, width) for width in WIDTHS},
-        hidden=0 if restoration.reclip is None else restoration.reclip.n_hidden,
+        figures=figures(view),
         lines=column_lines(view),
         candidates=_candidates(restoration),
         means=mean_lines(restoration),
     )
-
-
-def _map_keys(view: View) -> dict[str, str]:
-    found = block_shares(view.cells)
-    return {name: words for name, words in MAP_KEYS.items() if found[name].any()}
-
-
-def _panels(view: View, chosen: list[int]) -> list[dict[str, Any]]:
-    """Return name, words and pictures of the columns that are drawn one by one."""
-    columns = [view.column(j) for j in chosen]
-    names = dict(zip(chosen, apart([c.name for c in columns], _LONGEST), strict=True))
-    scales = axis_scales(columns, [view.in_logs(j) for j in chosen])
-    return [
-        {
-            "name": names[j],
-            "share": _share(column),
-            "histogram": draw_histogram(column, scale, f"hist-{j}"),
-            "sorted": draw_sorted(column, scale, f"cells-{j}"),
-        }
-        for j, column, scale in zip(chosen, columns, scales, strict=True)
-    ]
-
-
-def _share(column: Column) -> str:
-    """Return how many of the cells of which anything is known are clipped."""
-    clipped, measured = int(column.clipped.sum()), int(column.measured.sum())
-    return f"{clipped} of {measured} measured at a limit" if measured else "nothing measured"
 
 
 def notebook_html(restoration: Any) -> str:
@@ -183,7 +137,7 @@ def _facts(view: View) -> dict[str, Any]:
 
 def _listed(names: list[str]) -> dict[str, Any]:
     return {
-        "names": apart(names[:_LISTED], _LONGEST),
+        "names": apart(names[:_LISTED], LONGEST),
         "more": max(0, len(names) - _LISTED),
         "count": len(names),
     }
