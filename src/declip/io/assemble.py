@@ -20,6 +20,7 @@ from declip.io.numbers import NumberStyle, why_not
 from declip.io.parsing import Parsed, parse_cells, parse_qualifiers
 from declip.io.plan import Asked
 from declip.io.problems import Problem, Remedy
+from declip.io.units import unit_problems
 from declip.io.words import EMPTY, GONE, NO, YES
 from declip.validation import Triplets, apply_limits, resolve_limit
 from declip.validation.triplets import LARGEST, sort_cells
@@ -97,7 +98,7 @@ def bounds_of_cells(
         parsed.word[parsed.bad] = 0  # they are among the problems
         problems += _resolve_words(listed, parsed, limits)
         problems += _sizes(listed, parsed)
-        problems += _mixed_units(listed, parsed)
+        problems += unit_problems(listed, parsed)
         problems += _repeated(listed, parsed, asked)
     order = {name: j for j, name in enumerate(listed.sheet.header)}
     problems.sort(key=lambda p: order.get(p.column or "", -1))
@@ -373,28 +374,6 @@ def _sizes(listed: Listed, parsed: Parsed) -> Iterator[Problem]:
     cells = np.flatnonzero(huge[0] | huge[1])
     if cells.size:
         yield listed.problem(cells, f"the number is too large: it must lie within +-{largest:g}")
-
-
-def _mixed_units(listed: Listed, parsed: Parsed) -> Iterator[Problem]:
-    """Yield columns of the table whose values are in several units."""
-    if listed.unit is None:
-        return
-    frame = pl.DataFrame({"column": listed.cols, "unit": listed.unit})
-    seen = frame.with_row_index().filter(pl.Series(~np.isnan(parsed.lower)))
-    several = seen.group_by("column").agg(pl.col("unit").drop_nulls().n_unique())
-    for column in sorted(several.filter(pl.col("unit") > 1)["column"].to_list()):
-        lines = seen.filter((pl.col("column") == column) & pl.col("unit").is_not_null())
-        units = lines["unit"].unique(maintain_order=True).to_list()
-        other = lines.filter(pl.col("unit") != units[0])["index"].to_numpy()
-        keys = ",".join([*listed.roles.columns, listed.roles.unit[0]])
-        name = shown(listed.named(int(other[0]))[1])
-        yield listed.problem(
-            other,
-            Problem(
-                f"{name} is in {' and in '.join(map(shown, units[:3]))}",
-                remedies=(Remedy("columns", keys, "keeps them apart"),),
-            ),
-        )
 
 
 def _repeated(listed: Listed, parsed: Parsed, asked: Asked) -> Iterator[Problem]:

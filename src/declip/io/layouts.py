@@ -14,6 +14,7 @@ from declip.io.labels import label_array
 from declip.io.plan import Asked, Roles
 from declip.io.problems import Problem
 from declip.io.sheet import Sheet
+from declip.io.units import column_keys, units_of_lines
 from declip.validation import check_memory
 
 __all__ = ["Listed", "list_cells"]
@@ -100,8 +101,8 @@ def list_cells(sheet: Sheet, roles: Roles, asked: Asked) -> Listed:
 
 def _long(sheet: Sheet, roles: Roles, asked: Asked) -> Listed:
     value = roles.values[0]
-    row_keys, col_keys = ([sheet.series(n) for n in names] for names in (roles.rows, roles.columns))
-    cols, col_labels = number_keys(col_keys, roles.columns)
+    row_keys = [sheet.series(name) for name in roles.rows]
+    cols, col_labels = number_keys(column_keys(sheet, roles), roles.columns)
     row_names: Sequence[str] = roles.rows
     if asked.replicates == "separate":
         row_keys, row_names = [*row_keys, _repeat(row_keys, cols)], [*roles.rows, "replicate"]
@@ -121,7 +122,7 @@ def _long(sheet: Sheet, roles: Roles, asked: Asked) -> Listed:
         sheet.column(value),
         qualifier=qualifier,
         limit=limit,
-        unit=_units(sheet, roles.unit),
+        unit=units_of_lines(sheet, roles),
     )
 
 
@@ -129,15 +130,6 @@ def _repeat(keys: list[pl.Series], cols: NDArray) -> pl.Series:
     """Return how often a row and column was given up to each line, from 1."""
     frame = pl.DataFrame({"row": joined(keys), "col": cols})
     return frame.select(pl.int_range(pl.len()).over("row", "col") + 1).to_series()
-
-
-def _units(sheet: Sheet, names: Sequence[str]) -> pl.Series | None:
-    """Return the unit on each line: of its value or, where that has none, of its limit."""
-    if not names:
-        return None
-    texts = [sheet.series(name).cast(pl.String).str.strip_chars() for name in names]
-    frame = pl.DataFrame([text.alias(str(j)) for j, text in enumerate(texts)])
-    return frame.select(pl.coalesce(pl.when(pl.all() != "").then(pl.all()))).to_series()
 
 
 def _wide(sheet: Sheet, roles: Roles) -> Listed:

@@ -117,7 +117,7 @@ class _Finder:
         qualifier = next(iter(self.asked.qualifier.values()), None) or self._qualifier(
             [*taken, limit]
         )
-        unit = self.asked.unit or self._units(taken, limit)
+        unit = self.asked.unit or self._units(taken, columns, limit)
         used = {*taken, *unit, limit, qualifier}
         return Roles(
             layout="long",
@@ -131,10 +131,14 @@ class _Finder:
             notes=(*self._other_limits(limits, limit), *self._unused_marks(used)),
         )
 
-    def _units(self, taken: Sequence[str], limit: str | None) -> tuple[str, ...]:
+    def _units(
+        self, taken: Sequence[str], columns: Sequence[str], limit: str | None
+    ) -> tuple[str, ...]:
         """Return the column of units and, after it, that of limits if these have their own."""
         of_limits = list(self.named(called.UNIT_OF_LIMIT, taken))[:1] if limit else []
-        return (*list(self.named(called.UNIT_NAME, [*taken, *of_limits]))[:1], *of_limits)
+        keys = [n for n in columns if called.UNIT_NAME.fullmatch(called.plain(n))]
+        own = keys or list(self.named(called.UNIT_NAME, [*taken, *of_limits]))
+        return (*own[:1], *of_limits)
 
     def _the_value(self) -> str:
         if self.asked.values:

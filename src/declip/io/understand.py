@@ -127,7 +127,7 @@ def _quoted(listed: Listed, row: int, field: int) -> str:
     value = sheet.header[field]
     beside = [roles.qualifier.get(value), roles.limit.get(value)]
     names = [*roles.rows, *roles.columns, value, *beside, *roles.unit]
-    fields = [sheet.series(name)[row] for name in names if name is not None]
+    fields = [sheet.series(name)[row] for name in dict.fromkeys(names) if name is not None]
     text = ", ".join("" if field is None else str(field) for field in fields)
     return text if len(text) <= _LONGEST else text[: _LONGEST - 3] + "..."
 
