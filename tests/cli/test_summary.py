@@ -74,6 +74,7 @@ def test_the_list_is_written(capsys, wells, tmp_path, suffix):
         (["--criterion", "5 ug/L"], 2, "--criterion must be a number in the units of the column"),
         (["--criterion", "1e9"], 1, "give it in the units of the column"),
         (["--criterion", "tin=3"], 1, "criterion names column 'tin'"),
+        (["--criterion", "nan"], 1, "criterion must be a number in the units of its column"),
         (["--criterion", "lead=1,tin=3"], 1, "criterion names column 'tin'"),
         (["--statistics", "mode"], 1, "There is no statistic 'mode'"),
     ],
@@ -83,6 +84,14 @@ def test_what_cannot_be_asked_is_one_line(capsys, wells, asked, code, message):
     assert found == code
     assert message in err
     assert len(err.strip().splitlines()) == 1
+
+
+@pytest.mark.parametrize("asked", [["--criterion", "tin=3"], ["--statistics", "mode"]])
+def test_what_cannot_be_asked_is_refused_before_anything_is_restored(
+    capsys, wells, asked, monkeypatch
+):
+    monkeypatch.setattr("declip.options.Restoring.restore", lambda *_: pytest.fail("restored"))
+    assert run(capsys, "summary", wells, "--ignore", "site", *FAST, *asked)[0] == 1
 
 
 def test_too_few_rows_are_one_line(capsys, tmp_path):

@@ -66,3 +66,9 @@ def test_logarithms_of_what_has_none_are_not_told():
 def test_unknown_statistics_are_refused():
     with pytest.raises(ValueError, match=r"no statistic 'mode'.*percentiles such as 'p90'"):
         statistics_of(["mean", "mode"])
+
+
+@pytest.mark.filterwarnings("error")
+def test_an_end_beyond_all_numbers_is_infinite_without_a_warning():
+    pooled = Pooled(*(np.array(x) for x in (1.0, 1e3, 2.0, 0.5)))
+    assert Statistic("sd", log=True).interval(pooled, np.array(3), 0.95)[2] == np.inf

@@ -16,6 +16,7 @@ from declip import Intervals, read_table, write_table
 from declip.datasets import load_assay
 from declip.io import TableFileError
 from declip.report import View, notebook_html, render, write_cells, write_report
+from declip.report.columns import mean_lines
 from declip.report.figures import block_shares
 from declip.report.names import apart
 from declip.report.scale import AxisScale, axis_scales
@@ -100,6 +101,14 @@ def test_counts_are_those_of_the_flags(result, page):
     for flag, count in counts.items():
         tile = re.search(rf'class="tile {flag}".*?<b>(\d+)</b>', page, re.S)
         assert int(tile[1]) == count
+
+
+def test_means_of_the_page_are_those_of_the_summary():
+    X = np.exp(np.random.default_rng(0).normal(size=(40, 3)))
+    r = declip.restore(np.maximum(X, 0.5), floor=0.5, log=True, method="normal", effort="quick")
+    columns = r.summary(["mean"]).as_columns()
+    told = [line["estimate"] for line in mean_lines(r)]
+    assert told == columns["estimate"]
 
 
 def test_html_in_names_is_escaped_everywhere():

@@ -58,6 +58,7 @@ def run(
 ) -> None:
     """Read a file, restore it, sum it up, and print or write the list."""
     from declip.io.listing import groups_of_rows, write_frame
+    from declip.restoration.conclusions import questions_of
 
     screen, criteria = Screen(printing), asked.criteria()
     if asked.output is not None and asked.output.resolve() == file.resolve():
@@ -67,6 +68,7 @@ def run(
     with screen.work("reading"):
         table = reading.read(file)
         groups = None if asked.by is None else groups_of_rows(table, asked.by)
+    questions_of(table.intervals, asked.names, criteria, asked.confidence, asked.imputations)
     with screen.work(""):
         result = restoring.restore(table.intervals, screen.alive)
     with screen.work("summing up"):

@@ -86,7 +86,8 @@ class Statistic:
         found = pooled.estimate, *pooled.interval(confidence)
         if not self.in_logs:
             return found
-        estimate, low, high = (np.exp(part) for part in found)
+        with np.errstate(over="ignore"):  # what is beyond all numbers has no upper end
+            estimate, low, high = (np.exp(part) for part in found)
         return estimate, low, high
 
 

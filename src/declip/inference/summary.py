@@ -30,6 +30,7 @@ __all__ = [
 
 _FEWEST = 3  # values that have a spread
 _FAR = 1000.0  # times beyond all values: a criterion in other units
+_NAMED = 5  # columns that a message names
 _SHOWN = 40  # lines of the printed page
 
 
@@ -397,9 +398,11 @@ def _criteria(criterion: Any, columns: Sequence[Any]) -> NDArray[np.float64]:
         unknown = [name for name in criterion if name not in columns]
         if unknown:
             raise ValueError(
-                f"criterion names column {unknown[0]!r}, which the table does not have."
+                f"criterion names column {unknown[0]!r}, which the table does not have (it has "
+                f"{', '.join(map(repr, columns[:_NAMED]))}{', ...' * (len(columns) > _NAMED)})."
             )
-        return np.array([_number(criterion.get(name, np.nan)) for name in columns])
+        found = {name: _number(value) for name, value in criterion.items()}
+        return np.array([found.get(name, np.nan) for name in columns])
     if isinstance(criterion, str) or np.ndim(criterion) == 0:
         return np.full(len(columns), _number(criterion))
     if len(criterion) != len(columns):
@@ -407,16 +410,17 @@ def _criteria(criterion: Any, columns: Sequence[Any]) -> NDArray[np.float64]:
             f"criterion must be a number, one for each of the {len(columns)} columns, or a mapping "
             f"from column to number; got {len(criterion)}."
         )
-    return np.array([_number(value) for value in criterion])
+    return np.array([np.nan if value is None else _number(value) for value in criterion])
 
 
 def _number(value: Any) -> float:
     try:
-        return float(value)
+        number = float(value)
     except (TypeError, ValueError):
-        raise ValueError(
-            f"criterion must be a number in the units of its column; got {value!r}."
-        ) from None
+        number = np.nan
+    if np.isnan(number):
+        raise ValueError(f"criterion must be a number in the units of its column; got {value!r}.")
+    return number
 
 
 def _kinds(labels: Sequence[Any] | None, rows: NDArray) -> tuple[list[Any], NDArray[np.intp]]:

@@ -16,7 +16,6 @@ __all__ = ["column_lines", "mean_lines"]
 
 _MOST = 500
 _MOST_CELLS = 200_000  # a larger table is summed up when that is asked for
-_IMPUTATIONS = 20
 
 
 def column_lines(view: View) -> list[dict[str, Any]]:
@@ -84,7 +83,7 @@ def mean_lines(restoration: Any) -> list[dict[str, Any]]:
     small = n_rows * n_cols <= _MOST_CELLS and n_rows >= 3
     if restoration.model is None or not small or restoration.intervals.n_censored == 0:
         return []
-    columns = restoration.summary(["mean"], n=_IMPUTATIONS).as_columns()
+    columns = restoration.summary(["mean"]).as_columns()
     wanted = ("column", "censored", "estimate", "lower", "upper", "kaplan_meier", "half_limit")
     lines = zip(*(columns[name] for name in wanted), strict=True)
     found = [dict(zip(wanted, map(_plain, line), strict=True)) for line in lines]

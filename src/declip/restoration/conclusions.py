@@ -21,9 +21,10 @@ from declip.inference.summary import (
 )
 
 if TYPE_CHECKING:
+    from declip.intervals import Intervals
     from declip.restoration.result import Restoration
 
-__all__ = ["summary_of"]
+__all__ = ["questions_of", "summary_of"]
 
 _FEWEST_ROWS = 3
 _FEWEST_TABLES = 2
@@ -41,17 +42,10 @@ def summary_of(
     random_state: int | None,
 ) -> Summary:
     """Return statistics of the columns of a restored table, over its imputations."""
-    if r.intervals.shape[0] < _FEWEST_ROWS:
-        raise ValueError(
-            f"A summary needs at least {_FEWEST_ROWS} rows; the table has {r.intervals.shape[0]}."
-        )
-    if isinstance(n, int | np.integer) and n < _FEWEST_TABLES:
-        raise ValueError(f"A summary needs n of at least {_FEWEST_TABLES} imputations; got {n}.")
-    cells, names = r.imputation, _names(r)
+    asked = questions_of(r.intervals, statistics, criterion, confidence, n, _in_logs(r))
+    cells, names = r.imputation, _names(r.intervals)
     rows, cols = (cells.cols, cells.rows) if r.transposed else (cells.rows, cells.cols)
     known = _known(r, len(rows))
-    asked = Questions.of(statistics_of(statistics), _in_logs(r), criterion, names, confidence)
-    check_criteria(asked, known, cols, names)
     labels = None if by is None else _labels(r, by, names)
     there = cells.is_drawn | ~np.isnan(known[0])
     segments = Segments.of((rows, cols), there, names, labels)
@@ -59,6 +53,28 @@ def summary_of(
     columns = summarise(_without_guesses(tables, cells.is_guess), segments, asked, known)
     guessed = segments.shares(cells.is_guess) > 0
     return Summary(as_frame(columns, r.lower), confidence, n, notes_of(segments, guessed))
+
+
+def questions_of(
+    intervals: Intervals,
+    statistics: Sequence[str],
+    criterion: Any,
+    confidence: float,
+    n: int,
+    log: NDArray[np.bool_] | None = None,
+) -> Questions:
+    """Read what is asked of the columns of a table, and refuse what cannot be answered."""
+    n_rows, n_cols = intervals.shape
+    if n_rows < _FEWEST_ROWS:
+        raise ValueError(f"A summary needs at least {_FEWEST_ROWS} rows; the table has {n_rows}.")
+    if isinstance(n, int | np.integer) and n < _FEWEST_TABLES:
+        raise ValueError(f"A summary needs n of at least {_FEWEST_TABLES} imputations; got {n}.")
+    names = _names(intervals)
+    in_logs = np.zeros(n_cols, bool) if log is None else log
+    asked = Questions.of(statistics_of(statistics), in_logs, criterion, names, confidence)
+    _, cols, *known = intervals.triplets()
+    check_criteria(asked, np.array(known), cols, names)
+    return asked
 
 
 def _without_guesses(tables: Iterator[NDArray], guess: NDArray[np.bool_]) -> Iterator[NDArray]:
@@ -76,9 +92,9 @@ def _known(r: Restoration, n_cells: int) -> NDArray[np.float64]:
     return known
 
 
-def _names(r: Restoration) -> list[Any]:
-    labels = r.intervals.col_labels
-    return list(range(r.intervals.shape[1])) if labels is None else list(labels)
+def _names(intervals: Intervals) -> list[Any]:
+    labels = intervals.col_labels
+    return list(range(intervals.shape[1])) if labels is None else list(labels)
 
 
 def _in_logs(r: Restoration) -> NDArray[np.bool_]:
