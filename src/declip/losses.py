@@ -155,7 +155,7 @@ class Hinge(Loss):
     @property
     def compiled(self) -> CompiledLoss:
         """The compiled hinge."""
-        return kernels.hinge()
+        return kernels.compiled_loss("hinge")
 
     def objective(self, loss: float, penalty: float, n_exact: float) -> float:
         """Return loss + penalty."""
@@ -203,7 +203,7 @@ class Tobit(Loss):
     @property
     def compiled(self) -> CompiledLoss:
         """The compiled likelihood at this scale."""
-        return kernels.tobit(self.scale)
+        return kernels.compiled_loss("tobit", self.scale)
 
     def objective(self, loss: float, penalty: float, n_exact: float) -> float:
         """Return a negative log-likelihood plus the penalty in its unit."""

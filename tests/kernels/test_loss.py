@@ -8,6 +8,8 @@ from scipy.stats import norm, truncnorm
 from tests.plain import interval_loss
 from tests.twin import cell_loss
 
+from declip import kernels
+
 INF = np.inf
 EPS = np.finfo(np.float64).eps
 
@@ -213,3 +215,8 @@ def test_tobit_of_a_vanishing_range_is_the_squared_error_up_to_a_constant():
     assert_allclose(cell.value - cell.value[24], 0.5 * (x - middle) ** 2, rtol=1e-9, atol=1e-9)
     assert_allclose(cell.gradient, x - middle, rtol=1e-9, atol=1e-9)
     assert_allclose(cell.curvature, 1.0, atol=1e-9)
+
+
+def test_a_loss_that_was_not_compiled_is_refused():
+    with pytest.raises(ValueError, match="there is no loss huber"):
+        kernels.compiled_loss("huber")

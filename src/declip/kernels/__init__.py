@@ -24,10 +24,10 @@ __all__ = [
     "RowProblem",
     "Side",
     "UnknownCells",
+    "compiled_loss",
     "current_isa",
     "draw_normal_rows",
     "draw_rows",
-    "hinge",
     "interval_loss",
     "isa_names",
     "newton_solve",
@@ -35,7 +35,6 @@ __all__ = [
     "predict",
     "residuals",
     "step_trial",
-    "tobit",
     "total_loss",
     "truncated_normals",
     "update_rows",
@@ -45,8 +44,8 @@ __all__ = [
 Floats = NDArray[np.floating]
 Pair = tuple[NDArray[np.float64], NDArray[np.float64]]
 
-CompiledLoss = Any  # what `hinge` and `tobit` return
-hinge, tobit = _kernels.hinge, _kernels.tobit
+CompiledLoss = Any  # what `compiled_loss` returns
+compiled_loss = _kernels.loss  # by the name that it has in loss.hpp
 
 current_isa = _kernels.current_isa
 isa_names = _kernels.isa_names

@@ -34,8 +34,8 @@ struct CellsView {
     const T* censored_scale = nullptr;  // or null: the scale of the loss
 };
 
-// The loss of a censored cell, as it is named outside of the kernels (see with_loss in loss.hpp).
-enum class LossKind { hinge, tobit };
+// The loss of a censored cell, as it is named outside of the kernels; the kinds stand in loss.hpp.
+enum class LossKind : int;
 struct LossSpec {
     LossKind kind;
     double scale;  // of the noise; the hinge has none

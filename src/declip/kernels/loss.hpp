@@ -13,6 +13,10 @@
 
 #include "kernels.hpp"
 
+// The losses, and their names outside of the kernels; `with_loss`, at the end, has the struct of each.
+enum class LossKind : int { hinge, tobit };
+constexpr const char* kLossNames[] = {"hinge", "tobit"};
+
 namespace {
 
 struct CellLoss {

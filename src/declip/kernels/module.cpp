@@ -6,6 +6,7 @@
 
 #include <cstdlib>
 #include <cstring>
+#include <iterator>
 #include <memory>
 #include <stdexcept>
 #include <string>
@@ -279,6 +280,12 @@ void predict(In<int32_t> rows, In<int32_t> cols, Matrix<T> own, Matrix<T> other,
     });
 }
 
+LossSpec loss_of_name(const std::string& name, double scale) {
+    for (size_t kind = 0; kind < std::size(kLossNames); ++kind)
+        if (name == kLossNames[kind]) return {static_cast<LossKind>(kind), scale};
+    throw std::invalid_argument("there is no loss " + name);
+}
+
 void interval_loss(In<double> x, In<double> lower, In<double> upper, const LossSpec& named, Out<double> value,
                    Out<double> gradient, Out<double> curvature, int threads) {
     const size_t n = x.shape(0);
@@ -436,8 +443,7 @@ void define(nb::module_& m) {
 NB_MODULE(_kernels, m) {
     using namespace declip;
     nb::class_<LossSpec>(m, "Loss");
-    m.def("hinge", [] { return LossSpec{LossKind::hinge, 0.0}; });
-    m.def("tobit", [](double scale) { return LossSpec{LossKind::tobit, scale}; }, nb::arg("scale"));
+    m.def("loss", &loss_of_name, nb::arg("name"), nb::arg("scale") = 0.0);
     define<float>(m);
     define<double>(m);
     m.def("interval_loss", &interval_loss, as_is("x"), as_is("lower"), as_is("upper"), nb::arg("loss"),
