@@ -233,7 +233,9 @@ def in_own_words(message: str) -> str:
     def spelled(match: re.Match[str]) -> str:
         return "--" + named[match[1]].replace("_", "-")
 
+    message = message.replace("; tol= allows for rounding", "")  # the command has no such option
     message = re.sub(rf"\b({words})=(?=[\s.,;:)]|$)", spelled, message)
+    message = re.sub(rf"\b({words})='([^' ]+)'", lambda m: f"{spelled(m)} {m[2]}", message)
     message = re.sub(rf"\b({words})=(?=\S)", lambda m: spelled(m) + " ", message)
     return re.sub(rf"(?:(?<=: )|^)({words})(?= (?:must|names|has|takes|needs)\b)", spelled, message)
 

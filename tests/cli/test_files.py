@@ -11,6 +11,7 @@ import pytest
 from openpyxl.styles import Font
 
 from declip.cli import main
+from declip.options import in_own_words
 
 QUICK = ["--method", "column", "--effort", "quick"]
 
@@ -419,3 +420,16 @@ def test_covariates_and_groups_are_columns_that_are_not_restored(tmp_path, capsy
     assert list(back.columns) == list(frame.columns)
     assert back[["id", "plate", "age"]].equals(frame[["id", "plate", "age"]])
     assert (back["a"][frame["a"] == 1] >= 1).all()
+
+
+def test_what_python_says_has_the_words_of_the_command(capsys, tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("id,x,y\na,1,2\nb,2,3.1\nc,4,5.2\nd,3,1\n")
+    code, _, err = run(capsys, "restore", path, "--ceiling", "5")
+    assert code == 1
+    assert "else raise it." in err
+    assert "tol" not in err
+
+
+def test_a_word_for_an_option_stands_without_quotes():
+    assert in_own_words("(rounding='none' keeps it)") == "(--rounding none keeps it)"

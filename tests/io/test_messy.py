@@ -477,3 +477,51 @@ def test_an_export_that_was_not_named_is_recognised(tmp_path):
     note = "Its columns are those of an export of Olink: format='olink' reads them so"
     assert note in str(read(tmp_path, text).plan)
     assert note not in str(read(tmp_path, text, format="olink").plan)
+
+
+def test_a_line_of_words_below_the_names_is_one_problem_with_one_answer(tmp_path):
+    scale = ",years,1 = not at all ... 5 = fully,1 = not at all ... 5 = fully\n"
+    text = "id,age,food,shop\n" + scale + "a,30,1,2\nb,40,2,3\nc,50,5,4\n"
+    with pytest.raises(TableFileError) as caught:
+        read(tmp_path, text)
+    (problem,) = caught.value.problems
+    assert [(r.option, r.value) for r in problem.remedies] == [("skip", "2")]
+    assert read(tmp_path, text, skip=[2]).intervals.n_exact == 9
+
+
+def test_the_answer_to_a_line_of_words_keeps_other_lines_left_out(tmp_path):
+    text = "A survey\n\nid,food,shop\n,bad ... good,bad ... good\na,1,2\nb,2,3\nc,5,4\n"
+    with pytest.raises(TableFileError) as caught:
+        read(tmp_path, text)
+    skip = [int(line) for line in caught.value.problems[0].remedies[0].value.split(",")]
+    assert read(tmp_path, text, skip=skip).intervals.shape == (3, 2)
+
+
+def test_a_code_among_answers_is_asked_about(tmp_path):
+    text = "id,food,shop\n" + "".join(f"p{i},{1 + i % 5},{99 if i == 7 else 3}\n" for i in range(9))
+    (note,) = read(tmp_path, text).plan.notes
+    assert note.remedies[0].value == "99"
+
+
+def test_a_large_measurement_is_not_taken_for_a_code_of_answers(tmp_path):
+    text = "id,x,y\n" + "".join(f"p{i},{1 + i / 8},{99 if i == 7 else 3.5}\n" for i in range(9))
+    assert not read(tmp_path, text).plan.notes
+
+
+@pytest.mark.parametrize(("code", "limits"), [(99, {"ceiling": 5}), (-9, {"floor": 1})])
+def test_a_code_beyond_a_limit_is_named_with_what_to_say(tmp_path, code, limits):
+    text = "id,food,shop\n" + "".join(f"p{i},{1 + i % 5},{3}\n" for i in range(9))
+    text += f"q,{code},{code}\n"
+    with pytest.raises(TableFileError) as caught:
+        read(tmp_path, text, **limits)
+    assert (
+        caught.value.problems[0].remedies[0].option,
+        caught.value.problems[0].remedies[0].value,
+    ) == ("missing", str(code))
+    assert read(tmp_path, text, missing=[str(code)], **limits).plan.counts["missing"] == 2
+
+
+def test_values_beyond_a_limit_that_are_no_codes_are_not_called_missing(tmp_path):
+    text = "id,food,shop\n" + "".join(f"p{i},{1 + i / 4},3\n" for i in range(9))
+    with pytest.raises(TableFileError, match="Is the ceiling right"):
+        read(tmp_path, text, ceiling=2.5)

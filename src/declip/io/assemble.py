@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,6 +15,7 @@ from declip.censoring import left_censored, right_censored
 from declip.intervals import Intervals
 from declip.io.errors import TableFileError, shown
 from declip.io.layouts import Listed
+from declip.io.limits import LimitsGiven, apply_given
 from declip.io.names import DETECTED, plain
 from declip.io.numbers import NumberStyle, why_not
 from declip.io.parsing import Parsed, parse_cells, parse_qualifiers
@@ -22,47 +23,21 @@ from declip.io.plan import Asked
 from declip.io.problems import Problem, Remedy
 from declip.io.units import unit_problems
 from declip.io.words import EMPTY, GONE, NO, YES
-from declip.validation import Triplets, apply_limits, resolve_limit
+from declip.validation import Triplets, resolve_limit
 from declip.validation.triplets import LARGEST, sort_cells
 
-__all__ = ["LimitsGiven", "ParsedBounds", "assemble", "bounds_of_cells"]
+__all__ = ["ParsedBounds", "assemble", "bounds_of_cells"]
 
 _MOST_KINDS = 20  # kinds of text that cannot be read, of one column
 _MOST_CELLS = 20_000  # of such cells that are looked at
-_OF_ALL_COLUMNS = ("marks", "missing", "thousands", "decimal")  # answers that hold everywhere
-
-
-@dataclass(frozen=True, eq=False)
-class LimitsGiven:
-    """Ceiling and floor of the table, as an estimator takes them, and those of single columns."""
-
-    ceiling: Any = None
-    floor: Any = None
-    by_column: Mapping[str, Mapping[Any, float]] | None = None
-
-    def or_else(self, others: Mapping[str, Mapping[Any, float]]) -> LimitsGiven:
-        """Return these, with others for columns that have none of their own, by side."""
-        own = {side: getattr(self, side) for side in others}
-        return replace(
-            self,
-            **{
-                side: {**others[side], **(limit or {})}
-                for side, limit in own.items()
-                if limit is None or isinstance(limit, Mapping)
-            },
-        )
-
-    def of(self, side: str, columns: NDArray | None) -> Any:
-        """Return one side; the limits of single columns replace that of the table."""
-        limit, special = getattr(self, side), (self.by_column or {}).get(side)
-        if not special:
-            return limit
-        if limit is None or isinstance(limit, Mapping):
-            return {**(limit or {}), **special}
-        names = [] if columns is None else columns.tolist()
-        if np.ndim(limit) == 0:
-            return {**dict.fromkeys(names, limit), **special}
-        return {**dict(zip(names, np.ravel(limit), strict=False)), **special}
+_MOST_LINES = 50  # of such lines that may be no part of the table
+_OF_ALL_COLUMNS = (
+    "marks",
+    "missing",
+    "thousands",
+    "decimal",
+    "skip",
+)  # answers that hold everywhere
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,7 +101,7 @@ def assemble(listed: Listed, parsed: Parsed, limits: LimitsGiven, asked: Asked) 
     if np.isnan(parsed.lower).all():
         listed.sheet.fail("the table has no observed cell: all are missing")
     rows, cols, lower, upper = _sorted(listed, parsed, asked)
-    _apply(listed, limits, rows, cols, lower, upper)
+    apply_given(listed, limits, rows, cols, lower, upper)
     by_row = Cells.from_sorted(listed.shape[0], rows, cols, lower, upper)
     whole = Intervals(listed.shape, by_row, listed.row_labels, listed.col_labels)
     return whole.astype(np.float32) if listed.text.dtype == pl.Float32 else whole
@@ -135,8 +110,11 @@ def assemble(listed: Listed, parsed: Parsed, limits: LimitsGiven, asked: Asked) 
 def _bad_cells(listed: Listed, parsed: Parsed, style: NumberStyle) -> Iterator[Problem]:
     """Yield one problem for each kind of text of each column that cannot be read."""
     seen: dict[tuple[int, str], list[int]] = {}
+    alone = _no_lines_of_values(listed, parsed)
     for k in parsed.bad[:_MOST_CELLS].tolist():
-        column = listed.place(k)[1]
+        row, column = listed.place(k)
+        if row in alone:
+            continue
         kind = why_not(listed.text[k], style)
         alike = kind.what.removeprefix(shown(listed.text[k]))
         key = kind.remedies[0].value if kind.remedies else alike
@@ -147,6 +125,30 @@ def _bad_cells(listed: Listed, parsed: Parsed, style: NumberStyle) -> Iterator[P
         reason = why_not(listed.text[first], style)
         name = listed.sheet.header[column]
         yield _with_column_remedies(listed.problem(np.array(cells), reason), listed, name, parsed)
+    for row, words in alone.items():
+        yield listed.problem(words, _left_out(listed, row, listed.text[listed.first(words)]))
+
+
+def _no_lines_of_values(listed: Listed, parsed: Parsed) -> dict[int, NDArray]:
+    """Return lines of a wide table of which nothing can be read, with the cells that hold words."""
+    if listed.line is None or not parsed.bad.size:
+        return {}
+    rows = np.unique(listed.line[parsed.bad[:_MOST_CELLS]])[:_MOST_LINES]
+    cells = {int(row): np.flatnonzero(listed.line == row) for row in rows}
+    bad = {row: np.intersect1d(some, parsed.bad) for row, some in cells.items()}
+    return {
+        row: bad[row]
+        for row, some in cells.items()
+        if len(bad[row]) > 1 and np.isnan(parsed.lower[some]).all() and not parsed.word[some].any()
+    }
+
+
+def _left_out(listed: Listed, row: int, text: Any) -> Problem:
+    sheet = listed.sheet
+    lines = sorted([*(s.line for s in sheet.skipped), int(sheet.lines[row])])
+    remedy = Remedy("skip", ",".join(map(str, lines)), "if it is no part of the table")
+    what = f"the {sheet.unit} holds {shown(text)} and other words, and no number"
+    return Problem(what, remedies=(remedy,))
 
 
 def _with_column_remedies(problem: Problem, listed: Listed, name: str, parsed: Parsed) -> Problem:
@@ -429,24 +431,3 @@ def _sorted(
         rows, cols, lower, upper = (np.array(means[name].to_numpy()) for name in means.columns)
     cells = sort_cells(rows, cols, lower, listed.shape, "cells")
     return cells.rows, cells.cols, cells.values, upper[cells.order]
-
-
-def _apply(
-    listed: Listed,
-    limits: LimitsGiven,
-    rows: NDArray,
-    cols: NDArray,
-    lower: NDArray,
-    upper: NDArray,
-) -> None:
-    """Open the exact cells that stand at a limit of the table or of their column."""
-    ceiling, floor = (limits.of(side, listed.col_labels) for side in ("ceiling", "floor"))
-    if ceiling is None and floor is None:
-        return
-    exact = lower == upper
-    labels = listed.row_labels, listed.col_labels
-    cells = Triplets(rows[exact], cols[exact], lower[exact], listed.shape, *labels)
-    try:
-        lower[exact], upper[exact] = apply_limits(cells, ceiling, floor)
-    except (TypeError, ValueError) as error:
-        raise TableFileError(listed.sheet.path, str(error)) from error

@@ -38,7 +38,8 @@ def short_text(value: float, digits: int) -> str:
 def restored_text(value: float, low: float, high: float, bounds: tuple[float, float]) -> str:
     """Return a restored number with two digits more than its band is sure of.
 
-    Rounding does not take it beyond what is known of the cell.
+    Rounding does not take it beyond what is known of the cell or, where it lies half a step inside
+    a limit, beyond its band.
 
     Examples
     --------
@@ -46,7 +47,11 @@ def restored_text(value: float, low: float, high: float, bounds: tuple[float, fl
     '0.013'
     >>> restored_text(7.1234, 5.0, 12.0, (5.0, np.inf))
     '7.1'
+    >>> restored_text(4.9632, 4.5, 5.6, (5.0, np.inf))  # an answer of 5
+    '4.96'
     """
+    if not bounds[0] <= value <= bounds[1]:
+        bounds = (low, high)
     digits = _decimals(value, low, high)
     for more in range(18):
         text = _fixed(value, digits + more)

@@ -14,10 +14,10 @@ from declip.io.layouts import Listed
 from declip.io.names import MEASURED, SUMS, plain
 from declip.io.problems import Problem, Remedy
 from declip.io.sheet import Sheet
+from declip.io.words import CODES, CODES_OF_ANSWERS
 
 __all__ = ["odd_values"]
 
-_CODES = (-99, -999, -9999, -99999, -999.9, -99.9, 999, 9999, 99999, 999999)
 _FAR = 5.0  # times the largest other value: what lies there is a code
 _LAST = 6  # rows at the end among which a sum may stand
 
@@ -52,12 +52,12 @@ def _same_but_for_blanks(what: str, labels: NDArray | None) -> Iterator[Problem]
 
 def _codes(values: NDArray, cols: NDArray) -> Iterator[Problem]:
     """Yield numbers such as -999 that lie far from all others of their columns."""
-    coded = np.isin(values, _CODES)
+    coded = np.isin(values, (*CODES, *CODES_OF_ANSWERS))
     for code in np.unique(values[coded]).tolist():
         at = values == code
         others = values[~coded & np.isin(cols, cols[at])]
         far = others.size and (others.min() >= 0 if code < 0 else others.max() < code / _FAR)
-        if far:
+        if far and (code in CODES or np.all(others == np.rint(others))):
             n = int(at.sum())
             cells = f"{n:,} cells hold" if n > 1 else "1 cell holds"
             remedy = Remedy("missing", f"{code:g}", "if it stands for a missing value")

@@ -8,13 +8,14 @@ from pathlib import Path
 from typing import Any
 
 from declip.io.arrays import read_arrays
-from declip.io.assemble import LimitsGiven, assemble, bounds_of_cells
+from declip.io.assemble import assemble, bounds_of_cells
 from declip.io.column_limits import limits_by_column
 from declip.io.errors import TableFileError
 from declip.io.formats import Layout, TableFile, TableFormat, kind_of
 from declip.io.head import take_header, take_limits
 from declip.io.known import known_of_rows
 from declip.io.layouts import Listed, list_cells
+from declip.io.limits import LimitsGiven
 from declip.io.numbers import NumberStyle, find_style
 from declip.io.plan import Asked
 from declip.io.presets import with_preset

@@ -6,6 +6,9 @@ __all__ = [
     "ABOVE",
     "BELOW",
     "CEILING_NAMES",
+    "CODES",
+    "CODES_BEYOND",
+    "CODES_OF_ANSWERS",
     "EMPTY",
     "GONE",
     "MARKS",
@@ -17,6 +20,12 @@ __all__ = [
     "YES",
     "folded",
 ]
+
+
+# Numbers that stand for missing values in many files, among whole numbers, and beyond a scale.
+CODES = (-99, -999, -9999, -99999, -999.9, -99.9, 999, 9999, 99999, 999999)
+CODES_OF_ANSWERS = (77, 88, 97, 98, 99)
+CODES_BEYOND = (*CODES, *CODES_OF_ANSWERS, -9, -8, -7, -1, 0, 8, 9)  # that pass a limit
 
 
 def _words(text: str) -> list[str]:
