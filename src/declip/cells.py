@@ -1,6 +1,6 @@
 """The observed cells of a table, row by row, each as an interval.
 
-A cell is *exact* if its bounds are equal, else *censored*; what bounds may be is told in
+A cell is *exact* if its bounds are equal, else *censored*; what bounds may be stands in
 `declip.intervals`.
 """
 

@@ -1,7 +1,7 @@
 """What the bounds of a cell say of it: asked here.
 
 A cell whose bounds are equal is exact. A limit of another kind, such as one that is itself
-uncertain, would be told from the others here.
+uncertain, would be recognised here.
 """
 
 from __future__ import annotations

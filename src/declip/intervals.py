@@ -261,7 +261,7 @@ class Intervals:
     def _check_loaded(self) -> None:
         """Refuse a table that was read from a file and whose cells are not within it."""
         if self.by_row.n_rows != self.shape[0]:
-            raise ValueError("a table has not the rows of its cells")
+            raise ValueError("a table and its cells differ in their number of rows")
         if not self.by_row.within(self.shape[1]):
             raise ValueError("a cell of a table lies outside of it")
 

@@ -61,7 +61,7 @@ class Recommender:
         alpha: Sequence[float] = (2.0, 4.0, 8.0, 16.0, 32.0),
         random_state: Any = None,
     ) -> Recommender:
-        """Fit factors and offsets of users and items, with what held-out ratings are told best by.
+        """Fit factors and offsets of users and items, tuned on held-out ratings.
 
         Parameters
         ----------

@@ -144,7 +144,7 @@ def truncated_svd(A: Any, k: int, random_state: Any = None, tol: float = 1e-5) -
     how = {"v0": start, "ncv": width, "maxiter": 100 * min(A.shape), "tol": tol}
     try:
         U, S, Vt = svds(scaled, k=k, **how)
-    except ArpackNoConvergence:  # singular values too close to each other to be told apart
+    except ArpackNoConvergence:  # singular values too close to each other to be separated
         return truncated_svd(A, k, random_state, 10 * tol)
     order = np.argsort(-S)
     return SVD(U[:, order], size * S[order], Vt[order].T)

@@ -323,7 +323,7 @@ def test_a_folder_is_not_transformed(tmp_path):
     prepare_blocks(ratings(), tmp_path, n_blocks=2)
     with pytest.raises(TypeError, match="not restored as a whole"):
         FroCMC(3).fit_transform(tmp_path)
-    with pytest.raises(TypeError, match="fitted alone"):
+    with pytest.raises(TypeError, match="can only be fitted"):
         FroCMC(3, alpha=1).fit(tmp_path).transform(tmp_path)
 
 

@@ -282,7 +282,7 @@ except RuntimeError as error:
 
 def test_dask_is_not_imported_unasked_and_no_cluster_started():
     done = subprocess.run([sys.executable, "-c", _ALONE], capture_output=True, text=True)
-    assert "There is no Dask client, and none is started unasked" in done.stdout, done.stderr
+    assert "There is no Dask client, and declip starts none" in done.stdout, done.stderr
 
 
 def test_a_fit_is_saved_as_one_of_this_machine(tmp_path):
@@ -310,5 +310,5 @@ def test_limits_beside_blocks_that_have_theirs_are_refused(tmp_path):
 
 def test_a_fit_of_blocks_is_not_extended():
     model = FroCMC(**HOW, ceiling=5).fit(da.from_array(ratings(), chunks=(40, -1)))
-    with pytest.raises(TypeError, match="has not the cells that it was fitted to"):
+    with pytest.raises(TypeError, match="has no cells of its fit"):
         model.extend(ratings())

@@ -107,7 +107,7 @@ def test_a_model_that_was_saved_predicts_the_same(name, way, tmp_path):
 
 
 def test_a_model_saved_without_its_cells_says_so():
-    with pytest.raises(ValueError, match="has not kept the cells"):
+    with pytest.raises(ValueError, match="has no cells of its fit"):
         declip.load(FOLDER / "FroCMC.npz").predictive(*CELLS)
 
 

@@ -111,7 +111,7 @@ def test_an_array_larger_than_memory_is_refused_before_it_is_read(tmp_path, monk
     saved("TrCMC", tmp_path)
     monkeypatch.setattr("declip.persistence.archive.free_memory", lambda: 100)
     monkeypatch.setattr("declip.persistence.archive._SMALL", 100)
-    with pytest.raises(ModelFileError, match="GiB of memory, and so much is not free"):
+    with pytest.raises(ModelFileError, match="GiB of memory, more than is free"):
         declip.load(tmp_path / "seed.npz")
 
 

@@ -165,9 +165,9 @@ async def _body(request: Request, most: int, too_large: str) -> AsyncIterator[by
         except StopAsyncIteration:
             return
         except TimeoutError as error:
-            raise HTTPException(408, "the file came too slowly") from error
+            raise HTTPException(408, "the upload was too slow") from error
         except ClientDisconnect as error:
-            raise HTTPException(400, "the file did not come whole") from error
+            raise HTTPException(400, "the upload was cut short") from error
         size += len(chunk)
         if size > most:
             raise HTTPException(413, too_large)

@@ -76,7 +76,7 @@ class Option:
         return "" if default is None or isinstance(default, bool) else f" Default: {default}."
 
     def add_to(self, group: Any) -> None:
-        """Tell a parser of it."""
+        """Add it to a parser."""
         many = any(get_origin(kind) is list for kind in self.kinds)
         arguments: dict[str, Any] = {"help": (self.help + self._default()).replace("%", "%%")}
         if self.positional:

@@ -33,7 +33,7 @@ def current_client(client: Client | None) -> Client:
         return default_client()
     except ValueError:
         raise RuntimeError(
-            "There is no Dask client, and none is started unasked. Connect to a cluster first: "
+            "There is no Dask client, and declip starts none. Connect to a cluster first: "
             'distributed.Client("tcp://scheduler:8786"), or distributed.Client() for this machine.'
         ) from None
 

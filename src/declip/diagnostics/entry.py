@@ -154,7 +154,7 @@ def _seconds(coverage: Coverage, estimator: CompletionEstimator[Any, Any] | None
 def _check_expert(shape: tuple[int, int], beta: float, seconds: float) -> None:
     if not beta > least_beta(shape):
         raise ValueError(
-            f"beta = {beta:g} is too small: the lemmas of Theorem 1 want more than "
+            f"beta = {beta:g} is too small: the lemmas of Theorem 1 need more than "
             f"{least_beta(shape):.4g} for a {shape[0]} x {shape[1]} table."
         )
     if seconds > _WORTH_SAYING:

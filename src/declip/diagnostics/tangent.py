@@ -25,7 +25,7 @@ __all__ = ["Tangent"]
 NEGLIGIBLE = 1e-6  # singular values below this share of the first carry no factor
 _DENSE_UP_TO = 40  # coordinates up to which the matrix is formed
 _COARSE, _REFINEMENTS = 1e-6, 50  # first tolerance, and restarts for a finer one
-_RESTARTS = 500  # of Lanczos at most, unless told
+_RESTARTS = 500  # of Lanczos at most, by default
 
 
 @dataclass(frozen=True, eq=False)

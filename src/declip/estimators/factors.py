@@ -282,8 +282,8 @@ class LowRankEstimator(CompletionEstimator[Solution, LowRank]):
         at = self._positions(rows, cols)
         if getattr(self, "uncertainty_", None) is None:
             raise ValueError(
-                f"This {type(self).__name__} has not kept the cells that it was fitted to, as one "
-                "fitted to blocks, or saved by an earlier version, has not: fit it again in memory."
+                f"This {type(self).__name__} has no cells of its fit: it was fitted to blocks, or "
+                "saved by an earlier version. Fit it again in memory."
             )
         mean = model.predict(*at, effective_n_jobs(self.n_jobs)).astype(np.float64)
         return mean, self.uncertainty_.sd(self._factors(), *at) * self._unit_of(at[1])

@@ -123,7 +123,7 @@ class FroCMC(SideInformationEstimator[Solution, LowRank], GrowingEstimator):
         Threads; None is 1, -1 all. The result does not depend on it.
     warm_start : bool, default=False
         Whether to start from the last fit, if it had the same rank. Rows and columns may have been
-        added since: they are told by their labels, or without labels stand at the end.
+        added since: they are recognised by their labels, or without labels stand at the end.
     half_precision : bool, default=False
         Whether the first sweeps over a table of float32, while they gain much, read the factors of
         the other side in half precision: faster on large tables. The sweeps that settle the fit
@@ -294,7 +294,7 @@ class FroCMC(SideInformationEstimator[Solution, LowRank], GrowingEstimator):
 
     def _read_new(self, X: Any) -> Intervals:
         if isinstance(X, str | PathLike):
-            raise TypeError("A folder of blocks can be fitted alone: give new rows as a table.")
+            raise TypeError("A folder of blocks can only be fitted: give new rows as a table.")
         return super()._read_new(X)
 
     def _check_fittable(self, table: Any) -> Any:

@@ -177,8 +177,8 @@ class GrowingEstimator(LowRankEstimator):
         cells = vars(self).get("_fit_cells")
         if cells is None:
             raise TypeError(
-                f"This {type(self).__name__} has not the cells that it was fitted to, as one that "
-                "was loaded, or fitted to blocks, has not. Fit it to the whole table again, with "
+                f"This {type(self).__name__} has no cells of its fit: it was loaded, or "
+                "fitted to blocks. Fit it to the whole table again, with "
                 "warm_start=True to begin at what it knows."
             )
         return cells

@@ -1,4 +1,4 @@
-"""What is told of a fit while it goes on, and when it ends."""
+"""Progress of a fit: callbacks, output, interruption and the warning at its end."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class SweepReporter:
         self.context.call_on_fit_task_begin(**self.arguments)
 
     def __call__(self, state: Any) -> bool:
-        """Tell of a sweep; return whether a callback asks the fit to stop."""
+        """Report a sweep; return whether a callback asks the fit to stop."""
         estimator = self.estimator
         if estimator.on_interrupt == "keep":
             self.last = estimator._snapshot(state)
@@ -55,7 +55,7 @@ class SweepReporter:
         return replace(self.last, stopped=True)
 
     def end(self, state: Any, fitted: dict[str, Any], resume_point: ResumePoint) -> None:
-        """Tell of the end of a fit that is sound, and warn if it had not settled."""
+        """Report the end of a fit that is sound, and warn if it had not settled."""
         estimator = self.estimator
         estimator._check_finite(fitted["objective_"], *_numbers(fitted))
         if self.interrupted:

@@ -387,7 +387,7 @@ class SideInformationEstimator(CompletionEstimator[State, Matrix], Generic[State
         """Return an estimator that stands for other rows, with the fitted columns as they are.
 
         Whatever is asked of it by position is asked of the rows of ``X``: `predict`, `predictive`,
-        and of `BayesCMC` intervals and samples. What is told of the fit stays.
+        and of `BayesCMC` intervals and samples. Its diagnostics remain those of the fit.
 
         Parameters
         ----------

@@ -76,7 +76,7 @@ class TrCMC(GrowingEstimator, FreeRankEstimator):
         Threads of the sweeps; None is 1, -1 all.
     warm_start : bool, default=False
         Whether to start from the last fit. Rows and columns may have been added since: they are
-        told by their labels, or without labels stand at the end.
+        recognised by their labels, or without labels stand at the end.
     verbose : int, default=0
         Print the objective every so many iterations.
     checkpoint, on_interrupt : path or None, {"raise", "keep"}

@@ -71,7 +71,7 @@ def pooled_share(found: Pooled, above: NDArray[np.float64], settled: float, m: i
     Parameters
     ----------
     found : Pooled
-        By Rubin's rules; its variance is the most that is told.
+        By Rubin's rules; its variance is an upper bound.
     above : ndarray of shape (n_cells,)
         The share of the tables in which each cell lies above the criterion.
     settled : float

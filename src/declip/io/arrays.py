@@ -56,7 +56,7 @@ class _Market:
             kind = field if symmetry in _MIRRORS else symmetry
             raise TableFileError(path, f"a MatrixMarket file of {kind} numbers is not a table")
         if form not in ("coordinate", "array"):
-            raise TableFileError(path, f"{shown(form)} is no form of a matrix")
+            raise TableFileError(path, f"{shown(form)} is neither coordinate nor array")
         n_rows, n_cols, *entries = (int(size) for size in sizes.split())
         if len(entries) != (form == "coordinate") or min(n_rows, n_cols) < 1:
             raise TableFileError(path, "the line with its size is damaged")
@@ -75,13 +75,12 @@ def _read_market(path: Path) -> Any:
     sizes, _, body = rest.partition(b"\n")
     market = _Market.of(path, head, sizes)
     if market.entries > len(body):
-        raise TableFileError(path, f"it says {market.entries} entries and is too short for them")
+        raise TableFileError(path, f"it is too short for {market.entries} entries, as it claims")
     above = data[: len(data) - len(body)].count(b"\n")
     columns = _market_columns(path, body, above, 3 if market.coordinates else 1)
     if len(columns[0]) != market.entries:
-        raise TableFileError(
-            path, f"it says {market.entries} entries and has {len(columns[0])} lines of them"
-        )
+        found = f"it has {len(columns[0])} entries, where its header gives {market.entries}"
+        raise TableFileError(path, found)
     if not market.coordinates:
         return _dense(market, *columns)
     _check_inside(path, market.shape, columns, body, above)
@@ -171,7 +170,7 @@ def _npz_arrays(path: Path) -> dict[str, NDArray]:
     with zipfile.ZipFile(path) as file:
         members = {m.filename.removesuffix(".npy"): m for m in file.infolist()}
         if len(members) < len(file.infolist()):
-            raise TableFileError(path, "two of its arrays have one name")
+            raise TableFileError(path, "two of its arrays have the same name")
         total = sum(member.file_size for member in members.values())
         check_memory((total,), np.uint8, "the unpacked file", "read it in parts")
         return {name: _array(path, file, name, member) for name, member in members.items()}
@@ -185,7 +184,7 @@ def _array(path: Path, file: zipfile.ZipFile, name: str, member: zipfile.ZipInfo
     if dtype.hasobject:
         raise ValueError(f"its array {shown(name)} holds objects")
     if len(body) != prod(shape) * dtype.itemsize:
-        raise TableFileError(path, f"its array {shown(name)} has not the size that it says")
+        raise TableFileError(path, f"its array {shown(name)} is not as large as its header says")
     return np.frombuffer(body, dtype).reshape(shape, order="F" if columnwise else "C")
 
 

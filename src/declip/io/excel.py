@@ -118,7 +118,7 @@ def parts_of_book(path: Path) -> dict[str, bytes]:
 def _check_unpacked(path: Path, book: zipfile.ZipFile) -> None:
     sizes = [member.file_size for member in book.infolist()]
     if len(set(book.namelist())) < len(sizes):
-        raise TableFileError(path, "two of its parts have one name")
+        raise TableFileError(path, "two of its parts have the same name")
     check_memory((2 * sum(sizes),), np.uint8, "the unpacked book", "split it")
 
 

@@ -103,7 +103,7 @@ class TableFile:
         Those that `read_table` was given: what reads the file again the same way.
     known : dict
         What columns of the file say of the rows, as arguments of `declip.restore`:
-        ``row_features`` (``covariates=``) and ``groups``, where `read_table` was told of them.
+        ``row_features`` (``covariates=``) and ``groups``, if `read_table` was given any.
 
     Examples
     --------

@@ -19,7 +19,7 @@ from declip.io.words import UNIT
 
 __all__ = ["FOOTNOTE", "names_alone", "take_header", "take_limits"]
 
-_SAMPLE = 50  # rows below the header by which a row of units is told from data
+_SAMPLE = 50  # rows below the header that tell a row of units from data
 _UNIT_LABELS = ("", "unit", "units", "einheit", "einheiten", "unité", "unités", "[unit]")
 _SCALE = re.compile(r"[0-9.]+\s*(?:-|\u2013|to)\s*[0-9.]+")  # 1-7: what answers may be
 _LIMIT_ROWS = {"floor": called.LIMIT_OF_ROW, "ceiling": called.CEILING_OF_ROW}

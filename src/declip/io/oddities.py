@@ -1,4 +1,4 @@
-"""What can be read and may yet mean something else: told with the reading, with what to say."""
+"""What can be read and may yet mean something else: reported with the reading, with remedies."""
 
 from __future__ import annotations
 

@@ -182,7 +182,7 @@ def _is_said(argument: Any) -> bool:
 
 
 def _from_sheet(found: Sheet, asked: Asked, limits: LimitsGiven, preset: str | None) -> TableFile:
-    """Understand a sheet, then read its cells; what is wrong is told together."""
+    """Understand a sheet, then read its cells; all that is wrong is reported at once."""
     named = found if found.header else take_header(found, asked.skip)
     asked = with_preset(named, asked.spread(named.header), preset)
     named, style = _settle_numbers(named)
@@ -249,7 +249,7 @@ def _from_arrays(path: Path, wanted: TableFormat, limits: LimitsGiven) -> TableF
 
 
 def _settle_numbers(sheet: Sheet) -> tuple[Sheet, NumberStyle]:
-    """Find the signs of numbers, unless they are given; what is unclear is told by its cells."""
+    """Find the signs of numbers, unless they are given; report what is unclear with its cells."""
     form = sheet.format
     if form.decimal is not None:
         if form.decimal not in (".", ","):

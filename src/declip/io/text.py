@@ -119,7 +119,7 @@ def _unix_lines(path: Path, data: bytes) -> bytes:
     data = data.replace(b"\r\n", b"\n")
     if b"\r" in data:
         line = data[: data.index(b"\r")].count(b"\n") + 1
-        raise TableFileError(path, "a line ends in another way than the others", f"line {line}")
+        raise TableFileError(path, "a line ends differently from the others", f"line {line}")
     return data
 
 
@@ -296,7 +296,7 @@ class _Scan:
         return lengths, np.concatenate([[1], last[:-1] + 1])[: len(last)] + self.above
 
     def check(self, n: int) -> None:
-        """Refuse records that have not n fields, and name them all."""
+        """Refuse records that do not have n fields, and name them all."""
         lengths, lines = self.records()
         wrong = np.flatnonzero((lengths != n) & (lengths > 0))
         if not wrong.size:

@@ -69,7 +69,7 @@ class EntrySearchCV(CallbackSupportMixin, MetaEstimatorMixin, BaseEstimator):
           exact cells, but with noise it favours estimates that are too low: an exact cell counts
           against an estimate beyond the limit, and a clipped one never counts for it;
         - "at_ceiling_f1", "at_ceiling_average_precision", "at_ceiling_auc": how well cells at the
-          ceiling are told from others;
+          ceiling are separated from others;
         - a function of (fitted estimator, `HeldOutCells`);
         - several: a list of names, or a dict from name to any of the above. ``refit`` then has to
           say which of them decides.

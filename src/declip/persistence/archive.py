@@ -205,7 +205,7 @@ def _members(path: Path, file: zipfile.ZipFile, size: int) -> dict[str, zipfile.
     found = file.infolist()
     members = {member.filename: member for member in found}
     if len(members) < len(found):
-        raise ModelFileError(path, "it has two members of one name")
+        raise ModelFileError(path, "two of its members have the same name")
     plain = all(
         m.compress_type == zipfile.ZIP_STORED and m.compress_size == m.file_size for m in found
     )
@@ -243,12 +243,10 @@ def _check_sizes(
     for name, entry in entries.items():
         extra = members[f"{name}.npy"].file_size - entry.nbytes
         if not 0 < extra <= _LONGEST_NPY_HEADER:
-            raise ModelFileError(path, f"its array {name!r} has not the size that the header tells")
+            raise ModelFileError(path, f"its array {name!r} is not as large as its header says")
     total = sum(entry.nbytes for entry in entries.values())
     if total > max(free_memory(), _SMALL):
-        raise ModelFileError(
-            path, f"it needs {total / 2**30:.1f} GiB of memory, and so much is not free"
-        )
+        raise ModelFileError(path, f"it needs {total / 2**30:.1f} GiB of memory, more than is free")
 
 
 def _read(path: Path, file: zipfile.ZipFile, name: str, entry: _Entry) -> NDArray:

@@ -79,7 +79,7 @@ class Checkpoint:
 
 
 def fingerprint(value: Any, name: str = "") -> str:
-    """Return a digest by which values are told apart: numbers to the last bit, and their types."""
+    """Return a digest of values, of numbers to the last bit, and of their types."""
     content, arrays = encode(value, name)
     parts = [(name, a.dtype.str, a.shape, checksum(a.tobytes("A"))) for name, a in arrays.items()]
     return checksum(json.dumps([content, parts], sort_keys=True).encode())

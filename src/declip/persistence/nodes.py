@@ -18,7 +18,7 @@ __all__ = ["Kind", "Reader", "Writer"]
 
 
 class Kind(NamedTuple):
-    """How values of one kind are told from others, written and read."""
+    """How values of one kind are recognised, written and read."""
 
     fits: Callable[[Any], bool]
     write: Callable[[Writer, Any, str], Any]

@@ -70,7 +70,7 @@ def refuse_known_cells(rows: Any, cols: Any, labels: tuple[Any, Any]) -> NoRetur
 def _refuse_other_labels(names: list[list[Any]], axis: str) -> NoReturn:
     raise ValueError(
         f"The {axis}s of the fitted table are named as {names[0][0]!r}, those that were given as "
-        f"{names[1][0]!r}: which of them are the same cannot be told. Name them alike."
+        f"{names[1][0]!r}: which of them are the same is not clear. Label both in the same way."
     )
 
 

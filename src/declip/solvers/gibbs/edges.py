@@ -1,7 +1,7 @@
 r"""The edges between ordered levels, sampled with the factors.
 
 A cell of level l says that its value lies between two edges, :math:`t_{l} < z \le t_{l + 1}`. Where
-the values lie and how far they spread is told by offsets, factors and noise, so that two edges are
+the values lie and how far they spread is up to offsets, factors and noise, so that two edges are
 *pinned* where the scale has them; what is sampled is how wide the levels are beside each other.
 With the logs y of the gaps between the edges over those of the scale, less their mean,
 

@@ -113,7 +113,7 @@ class NoiseScales:
     ) -> NoiseScales:
         """Return precisions of 2, or 1 where they are fixed.
 
-        One noise for all columns is told by those of more than two levels, if there are any.
+        One noise for all columns comes from those of more than two levels, if there are any.
         """
         if kind == "global" and fixed is not None and not fixed.all():
             fixed = None
