@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from numbers import Integral, Real
 from os import PathLike
-from pathlib import Path
 from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar
 
 import numpy as np
@@ -14,7 +13,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, _fit_context
 from sklearn.callback import CallbackSupportMixin, with_callbacks
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import validate_data
 from threadpoolctl import threadpool_limits
 
 from declip import persistence
@@ -145,16 +144,15 @@ class CompletionEstimator(CallbackSupportMixin, FittedTable[Matrix], Generic[Sta
         y : ignored
             For the conventions of scikit-learn.
         **fit_params : dict
-            None are taken.
+            What else `fit` takes.
 
         Returns
         -------
         X_restored : ndarray of shape (n_samples, n_features)
             Dense; refused before allocation if it cannot fit in memory.
         """
-        if fit_params:
-            raise TypeError(f"fit_transform takes no {', '.join(fit_params)}")
-        intervals = self._fit(X, y, dense_result=True)
+        known = self._known_of_fit("fit_transform", fit_params)
+        intervals = self._fit(X, y, dense_result=True, known=known)
         return self._restored(intervals, self._model())
 
     @with_callbacks
@@ -211,6 +209,11 @@ class CompletionEstimator(CallbackSupportMixin, FittedTable[Matrix], Generic[Sta
     def _snapshot(self, state: Any) -> Any:
         """Return the state after a sweep as it will not change any more."""
         return state
+
+    def _known_of_fit(self, caller: str, given: dict[str, Any]) -> Any:
+        """Return what else was given to a fit; refuse what it does not take."""
+        if given:
+            raise TypeError(f"{caller} takes no {', '.join(given)}")
 
     def _known(self, table: Any, known: Any) -> Any:
         """Return what is known besides the table, checked; see `SideInformationEstimator`."""
@@ -276,22 +279,6 @@ class CompletionEstimator(CallbackSupportMixin, FittedTable[Matrix], Generic[Sta
         found = BaseEstimator()
         validate_data(found, X, reset=True, skip_check_array=True)
         return labels | vars(found)
-
-    def save(self, path: str | Path, *, overwrite: bool = False) -> Path:
-        """Write the fitted estimator to a file, from which `declip.load` makes it anew.
-
-        Parameters, fitted attributes and what `set_output` was asked for are kept, to the last bit;
-        callbacks are not. The file appears whole or not at all, and holds no pickle.
-
-        Parameters
-        ----------
-        path : str or Path
-            File to come, usually named ``.npz``.
-        overwrite : bool, default=False
-            Whether a file that exists may be replaced.
-        """
-        check_is_fitted(self)
-        return persistence.save(self, path, overwrite=overwrite)
 
     def __getstate__(self) -> dict[str, Any]:
         """Compute what is computed on request: a copy may not have what it takes."""

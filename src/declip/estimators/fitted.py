@@ -7,11 +7,10 @@ from typing import Any, Generic, Protocol, Self, TypeVar
 import numpy as np
 from joblib import effective_n_jobs
 from numpy.typing import ArrayLike, NDArray
-from scipy import sparse
-from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from declip.containers import opened
+from declip.estimators.transformer import TableTransformer, refuse_sparse
 from declip.intervals import Intervals, as_intervals
 from declip.losses import Hinge
 from declip.lowrank import LowRank
@@ -49,7 +48,7 @@ class FittedMatrix(Protocol):
 Matrix = TypeVar("Matrix", bound=FittedMatrix)
 
 
-class FittedTable(OneToOneFeatureMixin, TransformerMixin, BaseEstimator, Generic[Matrix]):
+class FittedTable(TableTransformer, Generic[Matrix]):
     """Restores and predicts cells from a fitted matrix, of the rows of the fit or of others.
 
     The subclass fits it, and says what `Matrix` it answers from; it has the parameters ``ceiling``,
@@ -247,11 +246,7 @@ class FittedTable(OneToOneFeatureMixin, TransformerMixin, BaseEstimator, Generic
         if cols is not None:
             at = self._positions(rows, cols)
             return self._model().predict(*at, effective_n_jobs(self.n_jobs))
-        if sparse.issparse(rows):
-            raise TypeError(
-                "predict estimates every cell, so it takes no sparse table: ask for single cells "
-                "with predict(rows, cols), or use transform."
-            )
+        refuse_sparse(rows)
         fitted = self._as_fitted()
         return fitted._predicted_rows(fitted._read_new(rows))
 
@@ -323,14 +318,6 @@ class FittedTable(OneToOneFeatureMixin, TransformerMixin, BaseEstimator, Generic
             loss = Hinge().cells(x, lower[hidden], upper[hidden]).value
             total += (loss / self._unit_of(cols[hidden]) ** 2).sum()
         return -float(np.sqrt(2 * total / len(rows)))
-
-    def __sklearn_tags__(self) -> Any:
-        """Say that tables may be sparse and have missing cells, and that float32 is kept."""
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        tags.input_tags.allow_nan = True
-        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
-        return tags
 
 
 def fitted_low_rank(estimator: FittedTable[Any]) -> LowRank:

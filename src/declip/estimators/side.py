@@ -301,30 +301,9 @@ class SideInformationEstimator(CompletionEstimator[State, Matrix], Generic[State
         self._fit(X, y, known=Known(row_features, column_features, groups, weights, errors))
         return self
 
-    @_fit_context(prefer_skip_nested_validation=True)
-    def fit_transform(self, X: Any, y: Any = None, **fit_params: Any) -> NDArray:
-        """Fit, and return the restored table.
-
-        Exact cells come back untouched, clipped cells beyond their limit, missing cells filled.
-
-        Parameters
-        ----------
-        X : array-like, frame, sparse matrix or Intervals of shape (n_samples, n_features)
-            As in `fit`.
-        y : ignored
-            For the conventions of scikit-learn.
-        **fit_params : dict
-            ``row_features``, ``column_features``, ``groups``, ``weights`` and ``errors``, as in
-            `fit`.
-
-        Returns
-        -------
-        X_restored : ndarray of shape (n_samples, n_features)
-            Dense; refused before allocation if it cannot fit in memory.
-        """
-        check_known_names("fit_transform", fit_params)
-        intervals = self._fit(X, y, dense_result=True, known=Known(**fit_params))
-        return self._restored(intervals, self._model())
+    def _known_of_fit(self, caller: str, given: dict[str, Any]) -> Known:
+        check_known_names(caller, given)
+        return Known(**given)
 
     def _known(self, table: Any, known: Any) -> Side | None:
         if known is None or not known.names:

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from difflib import get_close_matches
-from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
-from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
+from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
-from declip import persistence
 from declip.containers import opened
 from declip.estimators.side import Known, check_known_names
+from declip.estimators.transformer import TableTransformer, refuse_sparse
 from declip.intervals import Intervals
 from declip.restoration.result import Restoration
 from declip.restoration.workflow import limits_of, restore
@@ -26,7 +25,7 @@ __all__ = ["Restorer"]
 _LIMITS = ("ceiling", "floor")
 
 
-class Restorer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
+class Restorer(TableTransformer):
     """Restore clipped and missing cells, with `declip.restore` as an estimator.
 
     `fit` restores a table (``restoration_`` is what `declip.restore` returns); `transform` restores
@@ -235,11 +234,7 @@ class Restorer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         check_is_fitted(self)
         if cols is not None:
             return self.restoration_.predict(rows, cols)
-        if sparse.issparse(rows):
-            raise TypeError(
-                "predict estimates every cell, so it takes no sparse table: ask for single cells "
-                "with predict(rows, cols), or use transform."
-            )
+        refuse_sparse(rows)
         found = self.fold_in(rows, row_features, groups)
         at = np.indices(found.intervals.shape).reshape(2, -1)
         return found.predict(*at).reshape(found.intervals.shape)
@@ -291,27 +286,6 @@ class Restorer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         """Return the restoration of new rows, or that of the fit."""
         check_is_fitted(self)
         return self.restoration_ if X is None else self.fold_in(X, row_features, groups)
-
-    def save(self, path: str | Path, *, overwrite: bool = False) -> Path:
-        """Write the fitted estimator to a file, from which `declip.load` makes it anew.
-
-        Parameters
-        ----------
-        path : str or Path
-            File to come, usually named ``.npz``.
-        overwrite : bool, default=False
-            Whether a file that exists may be replaced.
-        """
-        check_is_fitted(self)
-        return persistence.save(self, path, overwrite=overwrite)
-
-    def __sklearn_tags__(self) -> Any:
-        """Say that tables may be sparse and have missing cells, and that float32 is kept."""
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        tags.input_tags.allow_nan = True
-        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
-        return tags
 
 
 def _array(table: Any) -> Any:
