@@ -385,7 +385,7 @@ def test_a_table_without_censored_cells_is_taken():
 
 
 def test_a_table_has_the_rows_of_its_cells(mixed):
-    with pytest.raises(ValueError, match="not the rows"):
+    with pytest.raises(ValueError, match="number of rows"):
         dataclasses.replace(mixed, shape=(5, 4))._check_loaded()
 
 
