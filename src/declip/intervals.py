@@ -16,6 +16,7 @@ that vary by cell and interval uncertainty are the same problem with other data.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -130,8 +131,8 @@ class Intervals:
     def from_long(
         cls,
         frame: Any,
-        row: str = "row",
-        column: str = "column",
+        row: str | Sequence[str] = "row",
+        column: str | Sequence[str] = "column",
         value: str = "value",
         ceiling: Any = None,
         floor: Any = None,
@@ -146,8 +147,9 @@ class Intervals:
             Rows and columns may be named by text or numbers; they are sorted, and kept as labels. A
             line without a value says that there is such a row and such a column. A cell that is
             listed twice is an error.
-        row, column, value : str
-            Names of the columns of the frame that hold them.
+        row, column, value : str, the first two or sequences of str
+            Names of the columns of the frame that hold them; several name a row or a column
+            together, as ``"Berlin / 1002"``.
         ceiling, floor : None, str, scalar or mapping
             The name of a column that holds the limit of each cell (empty where there is none), or
             limits as in `from_table`, a mapping being by label.
@@ -158,14 +160,9 @@ class Intervals:
         --------
         >>> import pandas as pd
         >>> from declip import Intervals
-        >>> frame = pd.DataFrame(
-        ...     {
-        ...         "site": ["north", "north", "south", "south"],
-        ...         "metal": ["lead", "zinc", "lead", "zinc"],
-        ...         "mg": [0.1, 7.0, 0.4, 9.0],
-        ...         "limit": [0.1, 0.5, 0.2, 0.5],
-        ...     }
-        ... )
+        >>> lines = [("north", "lead", 0.1, 0.1), ("north", "zinc", 7.0, 0.5)]
+        >>> lines += [("south", "lead", 0.4, 0.2), ("south", "zinc", 9.0, 0.5)]
+        >>> frame = pd.DataFrame(lines, columns=["site", "metal", "mg", "limit"])
         >>> cells = Intervals.from_long(frame, "site", "metal", "mg", floor="limit")
         >>> cells.n_censored, list(cells.row_labels), list(cells.col_labels)
         (1, ['north', 'south'], ['lead', 'zinc'])

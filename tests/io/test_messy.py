@@ -525,3 +525,21 @@ def test_values_beyond_a_limit_that_are_no_codes_are_not_called_missing(tmp_path
     text = "id,food,shop\n" + "".join(f"p{i},{1 + i / 4},3\n" for i in range(9))
     with pytest.raises(TableFileError, match="Is the ceiling right"):
         read(tmp_path, text, ceiling=2.5)
+
+
+def test_sales_by_date_are_read_by_their_german_names(tmp_path):
+    text = "Datum;Filiale;Artikel;Menge;OOS\n" + "".join(
+        f"{day:02}.03.2024;{shop};100{sku};{day + sku};{sku == 1:d}\n"
+        for day in range(1, 9) for shop in ("Ulm", "Bonn") for sku in range(3)
+    )  # fmt: skip
+    roles = read(tmp_path, text).plan.roles
+    assert (roles.layout, roles.values) == ("long", ("Menge",))
+
+
+def test_dates_that_come_again_are_told_where_each_line_is_a_row(tmp_path):
+    text = "date,shop,p,q\n" + "".join(
+        f"2024-03-{day:02},{shop},{day},{item}\n"
+        for day in range(1, 9) for shop in ("Ulm", "Bonn") for item in range(3)
+    )  # fmt: skip
+    notes = [note.what for note in read(tmp_path, text).plan.notes]
+    assert any("several have one date" in note for note in notes)

@@ -43,7 +43,8 @@ VALUE = _any(
     "value result rating stars measurement measured concentration conc score sales reading amount"
     " result_value npx intensity messwert wert quantity qty units_sold demand result_measure"
     " result_measure_value response signal valeur sold measure_value result_numeric ergebnis"
-    " messergebnis konzentration gehalt résultat resultado absatz",
+    " messergebnis konzentration gehalt résultat resultado absatz"
+    " menge verkaufsmenge verkäufe abverkauf stückzahl umsatz ventas ventes cantidad quantité",
     after=r"(?:in )?(?:pp[mbt]|pct|percent|[munpk]?(?:g|mol|l|u|iu)"
     r"(?: (?:per )?(?:[munpkd]?(?:l|g|mol)|m3|dw|ww|dry weight|wet weight))*)",
 )

@@ -89,6 +89,10 @@ def _lines_of_cells(listed: Listed) -> Iterator[Problem]:
             what = f"Of {n:,} lines several have one label, and {name!r} tells them apart"
             yield Problem(what, remedies=(remedy,))
             return
+    if any(_is_time(sheet, name) for name in roles.rows):
+        remedies = tuple(Remedy(name, "...") for name in ("rows", "columns", "values"))
+        what = f"Of {n:,} lines several have one date, as where each line is one cell"
+        yield Problem(f"{what}; then name the columns of that", remedies=remedies)
 
 
 def _is_time(sheet: Sheet, name: str) -> bool:

@@ -94,7 +94,8 @@ def refuse_dates(cells: NDArray[Any], name: str) -> NoReturn:
     first = cells[0] if cells.size else ""
     raise TypeError(
         f"{name} holds dates or durations ({cells.dtype}, first {first}): "
-        "convert them to numbers or drop them."
+        "convert them to numbers or drop them. A frame with one line a cell is read with "
+        "Intervals.from_long."
     )
 
 

@@ -1,5 +1,6 @@
 """Long tables, one line a cell: their ids turned into numbers, and limits in a column."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,6 +11,8 @@ from numpy.typing import NDArray
 from declip.validation.columns import series_to_float
 from declip.validation.limits import NO_LIMIT, Limit, Side
 from declip.validation.triplets import Triplets, check_values, sort_cells
+
+_BETWEEN = " / "  # the parts of a label that several columns name
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,27 +31,31 @@ class LongTable:
     limits: dict[Side, Any]
 
 
-def read_long(frame: Any, names: tuple[str, str, str], limits: dict[Side, Any]) -> LongTable:
+Names = str | Sequence[str]
+
+
+def read_long(frame: Any, names: tuple[Names, Names, str], limits: dict[Side, Any]) -> LongTable:
     """Collect the cells that a long table lists.
 
     Parameters
     ----------
     frame : pandas or polars frame
         One line a cell.
-    names : three str
-        Columns that hold the row, the column and the value of a cell.
+    names : three str, the first two or sequences of str
+        Columns that hold the row, the column and the value of a cell; several name it together.
     limits : dict
         By side, a limit as in `resolve_limit`, or the name of a column that holds it.
     """
     table = nw.from_native(frame, eager_only=True)
     named = {side: limit for side, limit in limits.items() if isinstance(limit, str)}
-    for name in (*names, *named.values()):
+    keys = [[name] if isinstance(name, str) else list(name) for name in names[:2]]
+    for name in (*keys[0], *keys[1], names[2], *named.values()):
         if name not in table.columns:
             raise ValueError(
                 f"The long table has no column {name!r}; its columns are "
                 f"{', '.join(map(repr, table.columns))}. Name them with row=, column= and value=."
             )
-    (rows, row_labels), (cols, col_labels) = (_numbered(table[name], name) for name in names[:2])
+    (rows, row_labels), (cols, col_labels) = (_numbered(table, key) for key in keys)
     values = series_to_float(table[names[2]], f"column {names[2]!r}", None)
     shape = len(row_labels), len(col_labels)
     labels = {"row_labels": row_labels, "col_labels": col_labels}
@@ -65,10 +72,14 @@ def read_long(frame: Any, names: tuple[str, str, str], limits: dict[Side, Any]) 
     return LongTable(cells, limits | {s: Limit(s, "cell", found) for s, found in beside.items()})
 
 
-def _numbered(ids: Any, name: str) -> tuple[NDArray[np.int32], NDArray[Any]]:
-    """Return ids as numbers from 0, and the ids that these stand for, sorted."""
-    if ids.null_count() or (ids.dtype.is_float() and ids.is_nan().any()):
-        raise ValueError(f"Column {name!r} holds a line without a label: drop it, or name it.")
+def _numbered(table: nw.DataFrame[Any], key: list[str]) -> tuple[NDArray[np.int32], NDArray[Any]]:
+    """Return the ids in columns as numbers from 0, and what these stand for, sorted."""
+    for name in key:
+        part = table[name]
+        if part.null_count() or (part.dtype.is_float() and part.is_nan().any()):
+            raise ValueError(f"Column {name!r} holds a line without a label: drop it, or name it.")
+    together = nw.concat_str([nw.col(name).cast(nw.String) for name in key], separator=_BETWEEN)
+    ids = table[key[0]] if len(key) == 1 else table.select(id=together)["id"]
     if ids.dtype in (nw.Categorical, nw.Enum):
         ids = ids.cast(nw.String)
     asked = ids.alias("id").to_frame()

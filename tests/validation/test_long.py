@@ -1,0 +1,38 @@
+"""Long tables: one line a cell, named by one column or by several."""
+
+import pandas as pd
+import polars as pl
+import pytest
+
+import declip
+from declip import Intervals
+
+SALES = {
+    "store": ["Ulm", "Ulm", "Bonn", "Bonn"],
+    "sku": [7, 8, 7, 8],
+    "day": ["Mon", "Mon", "Mon", "Tue"],
+    "sold": [3.0, 1.0, 4.0, 1.0],
+}
+
+
+@pytest.mark.parametrize("kind", [pd.DataFrame, pl.DataFrame])
+def test_several_columns_name_a_row_together(kind):
+    cells = Intervals.from_long(kind(SALES), ["store", "sku"], "day", "sold")
+    assert list(cells.row_labels) == ["Bonn / 7", "Bonn / 8", "Ulm / 7", "Ulm / 8"]
+
+
+def test_a_column_that_is_not_there_is_named_among_several():
+    with pytest.raises(ValueError, match="has no column 'shop'"):
+        Intervals.from_long(pd.DataFrame(SALES), ["shop", "sku"], "day", "sold")
+
+
+def test_a_line_without_part_of_its_name_is_refused():
+    lines = pd.DataFrame(SALES).assign(store=["Ulm", None, "Bonn", "Bonn"])
+    with pytest.raises(ValueError, match="Column 'store' holds a line without a label"):
+        Intervals.from_long(lines, ["store", "sku"], "day", "sold")
+
+
+def test_dates_in_a_table_name_the_reader_of_long_tables():
+    lines = pd.DataFrame(SALES).assign(day=pd.Timestamp("2024-01-01"))
+    with pytest.raises(TypeError, match=r"Intervals\.from_long"):
+        declip.restore(lines[["day", "store", "sku", "sold"]])
