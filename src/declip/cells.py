@@ -169,6 +169,19 @@ class Cells:
             upper=function(self.upper.astype(np.float64), censored),
         )
 
+    def with_bounds(self, lower: NDArray, upper: NDArray) -> Cells:
+        """Return the cells with other bounds: of the exact cells, then of the censored ones."""
+        rows = np.concatenate([self.exact_rows(), self.censored_rows()])
+        cols = np.concatenate([self.exact_idx, self.censored_idx])
+        width = int(cols.max(initial=0)) + 1
+        order = np.argsort(rows.astype(np.int64) * width + cols, kind="stable")
+        extra = {} if self.weights is None else {"weight": np.concatenate(self.weights)[order]}
+        if self.scales is not None:  # an exact cell needs none: that is in its weight
+            ones = np.ones(len(self.value), self.scales.dtype)
+            extra["scale"] = np.concatenate([ones, self.scales])[order]
+        cells = (part[order] for part in (rows, cols, lower, upper))
+        return Cells.from_sorted(self.n_rows, *cells, **extra)
+
     def keep(self, exact: NDArray[np.bool_], censored: NDArray[np.bool_]) -> Cells:
         """Return the cells marked in two masks, over the exact and over the censored cells."""
         ptr, censored_ptr = (

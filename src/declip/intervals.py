@@ -413,14 +413,7 @@ class Intervals:
 
     def with_bounds(self, lower: NDArray, upper: NDArray) -> Intervals:
         """Return the same cells with other bounds, given in the order of `triplets`."""
-        rows, cols, _, _ = self.triplets()
-        order = np.argsort(rows.astype(np.int64) * self.shape[1] + cols, kind="stable")
-        weight, scale = self.by_row.weights, self.by_row.scales
-        extra = {} if weight is None else {"weight": np.concatenate(weight)[order]}
-        if scale is not None:  # an exact cell needs none: that is in its weight
-            extra["scale"] = np.concatenate([np.ones(self.n_exact, scale.dtype), scale])[order]
-        cells = (part[order] for part in (rows, cols, lower, upper))
-        return replace(self, by_row=Cells.from_sorted(self.shape[0], *cells, **extra))
+        return replace(self, by_row=self.by_row.with_bounds(lower, upper))
 
     def keep(self, exact: NDArray[np.bool_], censored: NDArray[np.bool_]) -> Intervals:
         """Return the cells marked in two masks, in the order of `triplets`."""
