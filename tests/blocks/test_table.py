@@ -8,7 +8,7 @@ import pytest
 from numpy.testing import assert_array_equal
 from tests.twin import random_bounds
 
-from declip import BlockTable, Intervals, prepare_blocks
+from declip import BlockTable, FroCMC, Intervals, prepare_blocks
 from declip.blocks import DamagedBlockError
 from declip.blocks.summary import BlockSummary
 from declip.blocks.writing import block_edges
@@ -255,7 +255,9 @@ def test_a_row_outside_the_shape_is_refused(tmp_path):
 
 
 def test_labels_in_place_of_positions_are_refused(tmp_path):
-    bad(tmp_path, "number the labels first", TypeError, row=["a", "b", "c", "d"])
+    bad(
+        tmp_path, "Column 'row' holds ids that are not numbers", TypeError, row=["a", "b", "c", "d"]
+    )
 
 
 def test_a_column_that_is_not_there_is_named(tmp_path):
@@ -291,3 +293,9 @@ def test_the_level_lies_beyond_the_median_of_the_limits(n):
     # More than 1024 limits are kept as so many quantiles.
     tolerance = 1e-12 if n <= 1024 else 3e-3
     np.testing.assert_allclose(level, np.median(limits) + 0.25, atol=tolerance)
+
+
+def test_a_file_in_place_of_a_folder_is_refused_with_what_reads_it(tmp_path):
+    (tmp_path / "table.csv").write_text("a,b\n1,2\n")
+    with pytest.raises(NotADirectoryError, match=r"is a file.*declip\.read_table"):
+        FroCMC().fit(tmp_path / "table.csv")

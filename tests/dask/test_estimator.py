@@ -64,6 +64,78 @@ SOURCES = {
 }
 
 
+def named(frame, row="user {}", column="item {}"):
+    """The same cells with text for ids, in another order than the numbers."""
+    texts = {"row": frame["row"].map(row.format), "column": frame["column"].map(column.format)}
+    return frame.assign(**texts)
+
+
+def fitted_by_name(X, **how):
+    return FroCMC(**HOW | {"ceiling": 2.0} | how).fit(dd.from_pandas(named(X), npartitions=3))
+
+
+def test_text_ids_of_a_long_frame_are_labels():
+    frame = long_frame(ratings())
+    cells = declip.Intervals.from_long(named(frame), ceiling=2.0)
+    model = fitted_by_name(frame)
+    assert model.row_labels_.tolist() == cells.row_labels.tolist()
+    assert model.feature_names_in_.tolist() == cells.col_labels.tolist()
+
+
+def test_text_ids_change_no_bit_of_the_fit(tmp_path):
+    frame = long_frame(ratings())
+    prepare_blocks(declip.Intervals.from_long(named(frame), ceiling=2.0), tmp_path, n_blocks=3)
+    assert bits(fitted_by_name(frame, n_blocks=3)) == bits(declip.FroCMC(**HOW).fit(tmp_path))
+
+
+def test_text_ids_are_predicted_by_their_labels():
+    model = fitted_by_name(long_frame(ratings()))
+    rows, cols = model.locate(["user 7"], ["item 3"])
+    assert_array_equal(model.predict(["user 7"], ["item 3"]), model.predict(rows, cols))
+
+
+def test_text_ids_are_kept_in_a_file(tmp_path):
+    model = fitted_by_name(long_frame(ratings()))
+    kept = declip.load(model.save(tmp_path / "model.npz"))
+    cell = ["user 7"], ["item 3"]
+    assert_array_equal(kept.predict(*cell), model.predict(*cell))
+
+
+def test_limits_go_by_the_text_ids_of_columns():
+    frame = long_frame(ratings())
+    model = fitted_by_name(frame, ceiling={"item 3": 2.0})
+    cells = declip.Intervals.from_long(named(frame), ceiling={"item 3": 2.0})
+    plain = declip.FroCMC(**HOW, scale="none").fit(cells)
+    assert_allclose(model.objective_, plain.objective_, rtol=0.05)  # four sweeps from other starts
+
+
+def test_text_ids_stand_in_errors():
+    frame = named(long_frame(ratings()))
+    twice = dd.from_pandas(pd.concat([frame, frame[:1]], ignore_index=True), npartitions=3)
+    row, column = frame["row"][0], frame["column"][0]
+    with pytest.raises(ValueError, match=f"Cell row '{row}', column '{column}' is given twice"):
+        FroCMC(**HOW, ceiling=2.0).fit(twice)
+
+
+def test_a_line_without_an_id_is_refused():
+    frame = named(long_frame(ratings()))
+    frame.loc[4, "row"] = None
+    with pytest.raises(ValueError, match="Column 'row' holds a line without a label"):
+        FroCMC(**HOW, ceiling=2.0).fit(dd.from_pandas(frame, npartitions=3))
+
+
+def test_text_ids_in_parquet_are_refused_by_the_name_of_their_column(tmp_path):
+    named(long_frame(ratings())).to_parquet(tmp_path / "cells.parquet")
+    with pytest.raises(TypeError, match=r"Column 'row' holds ids that are not numbers.*Dask data"):
+        prepare_blocks(tmp_path / "cells.parquet", tmp_path / "blocks", ceiling=2.0)
+
+
+def test_cells_of_a_wide_frame_are_predicted_by_the_names_of_columns():
+    X = SOURCES["wide frame"](ratings(), None)
+    model = FroCMC(**HOW, ceiling=2.0).fit(X)
+    assert_array_equal(model.predict([0], ["item 3"]), model.predict([0], [3]))
+
+
 @pytest.mark.parametrize("source", SOURCES)
 def test_every_source_gives_the_fit_of_the_table(tmp_path, expected, source):
     X = SOURCES[source](ratings(), tmp_path)

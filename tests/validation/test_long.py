@@ -1,5 +1,6 @@
-"""Long tables: one line a cell, named by one column or by several."""
+"""Long tables: which frames and ids are read, named by one column or by several."""
 
+import dask.dataframe as dd
 import pandas as pd
 import polars as pl
 import pytest
@@ -36,3 +37,28 @@ def test_dates_in_a_table_name_the_reader_of_long_tables():
     lines = pd.DataFrame(SALES).assign(day=pd.Timestamp("2024-01-01"))
     with pytest.raises(TypeError, match=r"Intervals\.from_long"):
         declip.restore(lines[["day", "store", "sku", "sold"]])
+
+
+RATINGS = pd.DataFrame({"row": ["ann", "bob"], "column": ["Alien", "Brazil"], "value": [4.0, 2.0]})
+
+
+def test_ids_of_two_kinds_are_refused_with_one_of_each():
+    frame = RATINGS.assign(row=["ann", 7])
+    with pytest.raises(TypeError, match=r"Column 'row' holds ids of several kinds.*'ann'.* 7"):
+        Intervals.from_long(frame)
+
+
+@pytest.mark.parametrize("lazy", [pl.from_pandas(RATINGS).lazy(), dd.from_pandas(RATINGS)])
+def test_a_lazy_frame_is_refused_with_what_to_do(lazy):
+    with pytest.raises(TypeError, match=r"is lazy .*compute\(\) or collect\(\)"):
+        Intervals.from_long(lazy)
+
+
+def test_what_is_no_frame_is_refused():
+    with pytest.raises(TypeError, match="one line a cell; got list"):
+        Intervals.from_long([("ann", "Alien", 4.0)])
+
+
+def test_categories_are_labels():
+    cells = Intervals.from_long(RATINGS.astype({"row": "category"}))
+    assert cells.row_labels.tolist() == ["ann", "bob"]

@@ -24,8 +24,9 @@ from declip.intervals import Intervals
 from declip.persistence import whole_file
 from declip.validation import check_cells, check_triplets, limits_of_all_cells, refuse_repeated
 
-__all__ = ["Listing", "Staged", "listed_from_table", "prepare"]
+__all__ = ["Labels", "Listing", "Staged", "listed_from_table", "prepare"]
 
+Labels = tuple[NDArray[Any] | None, NDArray[Any] | None]
 _MOST = np.iinfo(np.int32).max
 _BINS = 1 << 20  # rows are counted in at most so many bins
 
@@ -56,6 +57,13 @@ class Listing:
                 f"{', '.join(map(repr, table.columns[:8]))}. Name the columns with the row, the "
                 "column and the value of a cell."
             )
+        for name in (self.rows, self.columns):
+            if not (table[name].dtype.is_numeric() or table[name].dtype == nw.Boolean):
+                raise TypeError(
+                    f"Column {name!r} holds ids that are not numbers ({table[name].dtype}): number "
+                    "them from 0 first and keep what they stand for, or fit them from a Dask data "
+                    "frame with declip.dask.FroCMC, which keeps ids as labels."
+                )
         given = {name: table[name].to_numpy() for name in self.names}
         rows, cols = check_cells(given[self.rows], given[self.columns], (_MOST, _MOST))
         limits = {
@@ -124,6 +132,7 @@ class Plan:
     dtype: str
     ceiling: NDArray
     floor: NDArray
+    labels: Labels = (None, None)
 
     @property
     def transposed(self) -> bool:
@@ -136,13 +145,16 @@ class Plan:
         return "col" if self.transposed else "row"
 
     def slice_limits(self, first: int, last: int) -> Plan:
-        """Return the plan with the limits of one block alone."""
+        """Return the plan with the limits and labels of one block alone."""
         at = np.s_[:, first:last] if self.transposed else np.s_[first:last]
         axis = int(self.transposed)
         ceiling, floor = (
             limit[at] if limit.shape[axis] > 1 else limit for limit in (self.ceiling, self.floor)
         )
-        return replace(self, ceiling=ceiling, floor=floor)
+        cut, whole = self.labels[axis], self.labels[1 - axis]
+        cut = np.arange(first, last) if cut is None else cut[first:last]
+        labels = (whole, cut) if self.transposed else (cut, whole)
+        return replace(self, ceiling=ceiling, floor=floor, labels=labels)
 
 
 def build(
@@ -153,19 +165,19 @@ def build(
         [np.load(path, mmap_mode="r")[begin:end] for path, begin, end in stretches]
     )
     cells = cells[np.lexsort((cells["col"], cells["row"]))]
-    refuse_repeated(cells["row"], cells["col"])
+    first, last = span
+    before = (0, first) if plan.transposed else (first, 0)
+    refuse_repeated(cells["row"] - before[0], cells["col"] - before[1], plan.labels)
     rows, cols = (np.ascontiguousarray(cells[name]) for name in ("row", "col"))
     found = check_triplets(rows, cols, cells["value"].astype(plan.dtype), plan.shape)
-    first, last = span
-    labels = np.arange(first, last)
-    if plan.transposed:
-        found = replace(
-            found, cols=found.cols - first, shape=(plan.shape[0], last - first), col_labels=labels
-        )
-    else:
-        found = replace(
-            found, rows=found.rows - first, shape=(last - first, plan.shape[1]), row_labels=labels
-        )
+    found = replace(
+        found,
+        rows=found.rows - before[0],
+        cols=found.cols - before[1],
+        shape=(plan.shape[0], last - first) if plan.transposed else (last - first, plan.shape[1]),
+        row_labels=plan.labels[0],
+        col_labels=plan.labels[1],
+    )
     names = cells.dtype.names or ()
     limits = (
         _cell_limits(cells[side], found, fill) if side in names else _squeezed(given)
@@ -185,7 +197,7 @@ def prepare(
     floor: Any = None,
     shape: tuple[int, int] | None = None,
     n_blocks: int | None = None,
-    col_labels: NDArray | None = None,
+    labels: Labels = (None, None),
 ) -> BlockTable:
     """Bring chunks of cells into blocks.
 
@@ -203,14 +215,14 @@ def prepare(
         Shape of the table; by default the smallest that holds all cells.
     n_blocks : int, optional
         Blocks to make; by default of some four million cells each.
-    col_labels : ndarray, optional
-        Names of the columns, which limits may go by.
+    labels : pair of ndarray or None
+        Of the rows and of the columns: what errors name, and limits may go by.
     """
     paths = [folder / f"staged-{i:06d}.npy" for i in range(len(chunks))]
     try:
         handles = [chunk(str(path)) for chunk, path in zip(chunks, paths, strict=True)]
         staged = [s for s in runner.values(handles) if s.n]
-        plan = _plan(staged, folder, shape, ceiling, floor, col_labels)
+        plan = _plan(staged, folder, shape, (ceiling, floor), labels)
         edges = _edges(staged, plan, runner, n_blocks)
         starts = runner.values([runner.submit(sort_by_block, s, plan.side, edges) for s in staged])
 
@@ -233,9 +245,8 @@ def _plan(
     staged: list[Staged],
     folder: Path,
     shape: tuple[int, int] | None,
-    ceiling: Any,
-    floor: Any,
-    col_labels: NDArray | None,
+    limits: tuple[Any, Any],
+    labels: Labels,
 ) -> Plan:
     if not staged:
         raise ValueError("There are no cells: at least one observed cell is needed.")
@@ -244,8 +255,8 @@ def _plan(
     last_row, last_col = (np.array([max(s.most[axis] for s in staged)]) for axis in (0, 1))
     check_cells(last_row, last_col, shape)
     dtype = np.result_type(*(s.dtype for s in staged))
-    low, high = limits_of_all_cells(ceiling, floor, shape, dtype, col_labels)
-    return Plan(str(folder), shape, dtype.str, high, low)
+    low, high = limits_of_all_cells(*limits, shape, dtype, labels[1])
+    return Plan(str(folder), shape, dtype.str, high, low, labels)
 
 
 def _edges(staged: list[Staged], plan: Plan, runner: Runner, n_blocks: int | None) -> list[int]:

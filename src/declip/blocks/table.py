@@ -181,6 +181,11 @@ class BlockTable:
         """Read the manifest of a folder of blocks."""
         folder = Path(folder)
         path = folder / MANIFEST
+        if folder.is_file():
+            raise NotADirectoryError(
+                f"{folder} is a file, not a folder of blocks: read a table with declip.read_table, "
+                "and make a folder of a Parquet file with declip.prepare_blocks."
+            )
         if not path.is_file():
             raise FileNotFoundError(
                 f"{folder} is not a folder of blocks: it has no {MANIFEST}. "

@@ -22,7 +22,9 @@ from sklearn.utils.validation import check_is_fitted
 from declip import estimators
 from declip.blocks.checkpoint import BlockCheckpoint, load_part, save_part
 from declip.blocks.problem import Scattered, fit_blocks
+from declip.blocks.staging import Labels
 from declip.blocks.table import BlockTable
+from declip.dask.labels import numbered
 from declip.dask.running import (
     ClusterRunner,
     current_client,
@@ -32,7 +34,6 @@ from declip.dask.running import (
 from declip.dask.sources import is_frame, is_long, table_of
 from declip.lowrank import LowRank
 from declip.validation import (
-    check_cells,
     check_memory,
     check_selection,
     named_columns,
@@ -63,6 +64,7 @@ class _Prepared:
     table: BlockTable
     folder: Path
     runner: ClusterRunner
+    labels: Labels
 
 
 class FroCMC(estimators.FroCMC):
@@ -112,8 +114,9 @@ class FroCMC(estimators.FroCMC):
         Blocks to cut the table into, at least one for each thread of the cluster to be busy; None
         makes them of some four million cells. The result depends on it in the last bits.
     cells : three str, default=("row", "column", "value")
-        Columns of a long table that hold the row and the column of a cell, counted from 0, and its
-        value. A data frame with all three is a long table, any other a wide one.
+        Columns of a long table that hold the row and the column of a cell, and its value. Numbers
+        count from 0; other ids, of a data frame alone, are sorted and kept as labels. A data frame
+        with all three is a long table, any other a wide one.
 
     Attributes
     ----------
@@ -211,20 +214,24 @@ class FroCMC(estimators.FroCMC):
         client = current_client(self.client)
         with self._folder() as folder:
             stop_if_folder_is_not_shared(client, folder)
+            cells = (self.cells[0], self.cells[1], self.cells[2])
+            source, labels = numbered(X, cells)
             table = table_of(
-                X,
+                source,
                 folder,
                 ClusterRunner(client),
                 ceiling=self.ceiling,
                 floor=self.floor,
-                cells=(self.cells[0], self.cells[1], self.cells[2]),
+                cells=cells,
                 n_blocks=self.n_blocks,
+                labels=labels,
             )
-            yield _Prepared(table, folder, ClusterRunner(client, len(table.blocks)))
+            yield _Prepared(table, folder, ClusterRunner(client, len(table.blocks)), labels)
 
     def _columns(self, X: Any, table: _Prepared) -> dict[str, Any]:
-        wide = is_frame(X) and not is_long(X, self.cells)
-        return named_columns(table.table.shape[1], X.columns if wide else None)
+        rows, columns = table.labels
+        names = named_columns(table.table.shape[1], columns)
+        return names | {"row_labels_": rows, "column_labels_": columns}
 
     @contextmanager
     def _folder(self) -> Iterator[Path]:
@@ -395,9 +402,9 @@ class FroCMC(estimators.FroCMC):
 
         Parameters
         ----------
-        rows : array-like of int, or a table in memory
+        rows : array-like of int or labels, or a table in memory
             As in `declip.FroCMC`.
-        cols : array-like of int, optional
+        cols : array-like of int or labels, optional
             Columns of the cells, as many as ``rows``.
         row_features, groups : None
             Not taken here: see `fit`.
@@ -407,7 +414,7 @@ class FroCMC(estimators.FroCMC):
         if cols is None:
             return self._on_one_machine().predict(rows)
         shape = (self.row_factors_.shape[0], self.n_features_in_)
-        rows, cols = check_cells(rows, cols, shape)
+        rows, cols = self._positions(rows, cols, shape)
         different, which = np.unique(rows, return_inverse=True)
         return self._some_rows(different).predict(which.astype(np.int32), cols)
 

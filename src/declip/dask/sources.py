@@ -15,7 +15,7 @@ from dask.base import tokenize
 from numpy.typing import NDArray
 
 from declip.blocks.preparing import listing_of, parquet_chunks, parquet_files
-from declip.blocks.staging import Listing, Staged, listed_from_table, prepare, stage
+from declip.blocks.staging import Labels, Listing, Staged, listed_from_table, prepare, stage
 from declip.blocks.table import MANIFEST, BlockTable
 from declip.dask.running import ClusterRunner
 from declip.validation import check_no_limits, refuse_long
@@ -38,6 +38,7 @@ def table_of(
     floor: Any,
     cells: tuple[str, str, str],
     n_blocks: int | None,
+    labels: Labels = (None, None),
 ) -> BlockTable:
     """Return a table as blocks: opened if it is one, else prepared in ``folder``, once."""
     if isinstance(X, str | os.PathLike) and (Path(X) / MANIFEST).is_file():
@@ -54,12 +55,9 @@ def table_of(
         return BlockTable.open(blocks)
     listing, limits = listing_of(cells, ceiling, floor)
     chunks, shape = _chunks(X, listing, runner)
-    labels = np.asarray(X.columns, object) if is_frame(X) and shape else None
     blocks.mkdir(exist_ok=True)
     note.write_text(json.dumps(token))
-    return prepare(
-        chunks, blocks, runner, shape=shape, n_blocks=n_blocks, col_labels=labels, **limits
-    )
+    return prepare(chunks, blocks, runner, shape=shape, n_blocks=n_blocks, labels=labels, **limits)
 
 
 def _identity(X: Any) -> Any:

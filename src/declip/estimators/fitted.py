@@ -15,7 +15,7 @@ from declip.intervals import Intervals, as_intervals
 from declip.losses import Hinge
 from declip.lowrank import LowRank
 from declip.validation import (
-    check_cells,
+    cells_asked_for,
     check_columns,
     check_memory,
     check_selection,
@@ -145,11 +145,8 @@ class FittedTable(TableTransformer, Generic[Matrix]):
         self, rows: Any, cols: Any, shape: tuple[int, int] | None = None
     ) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
         """Return the positions of cells that are given by position or by text labels."""
-        if _are_texts(rows):
-            rows = label_positions(rows, self.row_labels_, "row")
-        if _are_texts(cols):
-            cols = label_positions(cols, self.column_labels_, "column")
-        return check_cells(rows, cols, self._model().shape if shape is None else shape)
+        shape = self._model().shape if shape is None else shape
+        return cells_asked_for(rows, cols, shape, (self.row_labels_, self.column_labels_))
 
     def _read_new(self, X: Any) -> Intervals:
         """Return the cells of rows to be solved for; an Intervals has limits of its own."""
@@ -329,13 +326,6 @@ def fitted_low_rank(estimator: FittedTable[Any]) -> LowRank:
         Fitted; else an error says so.
     """
     return estimator._low_rank()
-
-
-def _are_texts(given: Any) -> bool:
-    array = np.asarray(given)
-    return array.dtype.kind in "US" or (
-        array.dtype == object and any(isinstance(label, str) for label in array.flat)
-    )
 
 
 def _check_dense(intervals: Intervals, what: str, remedy: str) -> None:

@@ -30,7 +30,7 @@ from declip.validation.limits import (
     limits_of_all_cells,
     resolve_limit,
 )
-from declip.validation.long import read_long
+from declip.validation.long import read_long, sorted_labels
 from declip.validation.looks_long import refuse_long
 from declip.validation.messages import warn_user
 from declip.validation.missing import MISSING_WORDS, check_missing, check_missing_model
@@ -50,6 +50,7 @@ from declip.validation.tables import backend_of, check_bounds, table_to_triplets
 from declip.validation.triplets import (
     IntervalTriplets,
     Triplets,
+    cells_asked_for,
     check_cells,
     check_logarithms,
     check_not_negative,
@@ -79,6 +80,7 @@ __all__ = [
     "apply_limits",
     "backend_of",
     "cell_numbers",
+    "cells_asked_for",
     "check_bounds",
     "check_cells",
     "check_choice",
@@ -123,6 +125,7 @@ __all__ = [
     "refuse_repeated",
     "refuse_side_information",
     "resolve_limit",
+    "sorted_labels",
     "table_to_triplets",
     "warn_about_coverage",
     "warn_nothing_clipped",

@@ -46,7 +46,7 @@ def read_long(frame: Any, names: tuple[Names, Names, str], limits: dict[Side, An
     limits : dict
         By side, a limit as in `resolve_limit`, or the name of a column that holds it.
     """
-    table = nw.from_native(frame, eager_only=True)
+    table = _in_memory(frame)
     named = {side: limit for side, limit in limits.items() if isinstance(limit, str)}
     keys = [[name] if isinstance(name, str) else list(name) for name in names[:2]]
     for name in (*keys[0], *keys[1], names[2], *named.values()):
@@ -74,20 +74,63 @@ def read_long(frame: Any, names: tuple[Names, Names, str], limits: dict[Side, An
 
 def _numbered(table: nw.DataFrame[Any], key: list[str]) -> tuple[NDArray[np.int32], NDArray[Any]]:
     """Return the ids in columns as numbers from 0, and what these stand for, sorted."""
-    for name in key:
-        part = table[name]
-        if part.null_count() or (part.dtype.is_float() and part.is_nan().any()):
-            raise ValueError(f"Column {name!r} holds a line without a label: drop it, or name it.")
+    parts = [_complete(table[name], name) for name in key]
     together = nw.concat_str([nw.col(name).cast(nw.String) for name in key], separator=_BETWEEN)
-    ids = table[key[0]] if len(key) == 1 else table.select(id=together)["id"]
-    if ids.dtype in (nw.Categorical, nw.Enum):
-        ids = ids.cast(nw.String)
+    ids = parts[0] if len(key) == 1 else table.select(id=together)["id"]
     asked = ids.alias("id").to_frame()
-    known = asked.unique().sort("id").with_row_index("code")
+    try:
+        known = asked.unique().sort("id").with_row_index("code")
+    except TypeError:
+        raise _of_several_kinds(asked["id"].to_list(), key[0]) from None
     codes = asked.join(known, on="id", how="left")["code"].to_numpy().astype(np.int32)
     labels = np.empty(len(known), dtype=object)
     labels[:] = known["id"].to_list()
     return codes, labels
+
+
+def sorted_labels(ids: Any, name: str) -> NDArray[Any]:
+    """Return different ids, a column of a frame, as sorted labels."""
+    different = _complete(nw.from_native(ids, series_only=True), name).to_list()
+    labels = np.empty(len(different), dtype=object)
+    try:
+        labels[:] = sorted(different)
+    except TypeError:
+        raise _of_several_kinds(different, name) from None
+    return labels
+
+
+def _complete(ids: Any, name: str) -> Any:
+    """Return ids, categories as text, none of which is missing."""
+    if ids.null_count() or (ids.dtype.is_float() and ids.is_nan().any()):
+        raise ValueError(f"Column {name!r} holds a line without a label: drop it, or name it.")
+    return ids.cast(nw.String) if ids.dtype in (nw.Categorical, nw.Enum) else ids
+
+
+def _of_several_kinds(ids: list[Any], name: str) -> TypeError:
+    """Return an error that names two ids of which it cannot be told whether they are the same."""
+    other = next(label for label in ids if type(label) is not type(ids[0]))
+    return TypeError(
+        f"Column {name!r} holds ids of several kinds, such as {ids[0]!r} and {other!r}: make them "
+        f"all text or all numbers, as with frame[{name!r}].astype(str)."
+    )
+
+
+def _in_memory(frame: Any) -> Any:
+    """Return a long table as a frame in memory, or say what else to do."""
+    table = nw.from_native(frame, pass_through=True)
+    if isinstance(table, nw.LazyFrame):
+        raise TypeError(
+            f"The long table is lazy ({type(frame).__module__.partition('.')[0]}): bring it into "
+            "memory with compute() or collect(), or fit one of Dask with declip.dask.FroCMC, which "
+            "takes the columns as cells=."
+        )
+    if not isinstance(table, nw.DataFrame):
+        raise TypeError(
+            f"A long table is a pandas or polars frame, one line a cell; got "
+            f"{type(frame).__name__}. Lists of rows, columns and values are for "
+            "Intervals.from_triplets."
+        )
+    return table
 
 
 def _limit_column(limits: Any, name: str, side: Side) -> NDArray[np.float64]:

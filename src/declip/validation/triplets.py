@@ -155,6 +155,24 @@ def label_positions(given: Any, labels: NDArray[Any] | None, axis: str) -> NDArr
     return np.array([position[label] for label in asked], np.int32)
 
 
+def cells_asked_for(
+    rows: Any, cols: Any, shape: Shape, labels: tuple[NDArray[Any] | None, NDArray[Any] | None]
+) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    """Return the positions of cells to look up, given by position or by text labels."""
+    if _are_texts(rows):
+        rows = label_positions(rows, labels[0], "row")
+    if _are_texts(cols):
+        cols = label_positions(cols, labels[1], "column")
+    return check_cells(rows, cols, shape)
+
+
+def _are_texts(given: Any) -> bool:
+    array = np.asarray(given)
+    return array.dtype.kind in "US" or (
+        array.dtype == object and any(isinstance(label, str) for label in array.flat)
+    )
+
+
 def check_selection(which: Any, size: int, name: str) -> NDArray[np.intp]:
     """Turn a choice of rows or columns (None, slice, integers or a mask) into positions."""
     if which is None or isinstance(which, slice):
@@ -352,13 +370,17 @@ def _refuse_duplicates(cells: Triplets, what: str) -> NoReturn:
     )
 
 
-def refuse_repeated(rows: NDArray[Any], cols: NDArray[Any]) -> None:
+def refuse_repeated(
+    rows: NDArray[Any], cols: NDArray[Any], labels: tuple[NDArray[Any] | None, NDArray[Any] | None]
+) -> None:
     """Refuse cells in row-major order of which two are the same."""
     same = np.flatnonzero((rows[1:] == rows[:-1]) & (cols[1:] == cols[:-1]))
     if same.size:
         k = same[0]
+        named = all(known is not None and known.dtype == object for known in labels)
+        row, column = axis_name("row", rows[k], labels[0]), axis_name("column", cols[k], labels[1])
         raise ValueError(
-            f"Cell row {rows[k]}, column {cols[k]} is given twice (counting from 0). "
+            f"Cell {row}, {column} is given twice{'' if named else ' (counting from 0)'}. "
             "Repeated cells are never summed: keep one value for each cell."
         )
 
