@@ -250,3 +250,21 @@ def test_some_cell_must_have_two_finite_ends():
     check_some_exact(np.array([1.0, -INF]), np.array([1.0, 0.0]))
     with pytest.raises(ValueError, match="All 2 observed cells are clipped"):
         check_some_exact(np.array([5.0, -INF]), np.array([INF, 0.0]))
+
+
+def shuffled(labels):
+    """A table of three rows with these labels, and a frame of limits for rows 0, 1, 2."""
+    table = pd.DataFrame({"a": [1.0, 2.0, 3.0], "b": [4.0, 5.0, 6.0]}, index=labels)
+    return table, pd.DataFrame({"a": [10.0, 20.0, 30.0], "b": INF})
+
+
+def test_a_frame_of_limits_goes_by_row_where_the_rows_of_the_table_were_moved():
+    table, ceiling = shuffled([2, 0, 1])
+    found = limit_of_cells(ceiling, table_to_triplets(table))
+    assert found[::2].tolist() == [30.0, 10.0, 20.0]
+
+
+def test_a_frame_of_limits_without_labels_goes_by_position_beside_other_rows():
+    table, ceiling = shuffled([7, 5, 6])
+    found = limit_of_cells(ceiling, table_to_triplets(table))
+    assert found[::2].tolist() == [10.0, 20.0, 30.0]

@@ -1,7 +1,7 @@
 """Ceilings and floors: their many shapes, and the intervals that they make of the cells."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from numbers import Integral, Real
 from typing import Any, Literal
@@ -254,14 +254,25 @@ def _is_series(limit: Any) -> bool:
 
 
 def _as_numbers(limit: Any, cells: Triplets, side: Side) -> NDArray[Any]:
-    if isinstance(nw.from_native(limit, eager_only=True, pass_through=True), nw.DataFrame):
-        return _aligned(as_table(limit, side), cells, side)
+    frame = nw.from_native(limit, eager_only=True, pass_through=True)
+    if isinstance(frame, nw.DataFrame):
+        table, rows = as_table(limit, side), cells.row_labels
+        if table.row_labels is None and nw.maybe_get_index(frame) is not None and rows is not None:
+            table = replace(table, row_labels=_counted_rows(rows, len(frame)))
+        return _aligned(table, cells, side)
     if np.ma.is_masked(limit):
         limit = limit.astype(float).filled(np.nan)
     values = np.asarray(limit)
     if values.dtype.kind not in "iuf":
         raise TypeError(f"{side} must hold numbers; got {limit!r} ({values.dtype}).")
     return values
+
+
+def _counted_rows(rows: NDArray[Any], n: int) -> NDArray[Any] | None:
+    """Return the labels 0, 1, 2, ... of a frame if the rows of a table are the same, moved."""
+    counted = list(range(n))
+    same = all(isinstance(label, Integral) for label in rows) and sorted(rows) == counted
+    return np.array(counted, object) if same else None
 
 
 def _aligned(limit: Table, cells: Triplets, side: Side) -> NDArray[Any]:
