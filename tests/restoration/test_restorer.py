@@ -115,3 +115,27 @@ def test_limits_by_name_survive_selection_and_order():
 def test_a_mistaken_name_of_a_column_is_refused():
     with pytest.raises(ValueError, match="Did you mean 'bmi'"):
         clone(restorer()).set_params(ceiling={"bmii": 30.0}).fit(SEEN)
+
+
+def test_cells_are_predicted_by_their_labels():
+    model = restorer().fit(SEEN.rename(lambda row: f"patient {row}"))
+    assert model.predict(["patient 3"], ["bmi"]) == model.predict([3], [1])
+
+
+def test_a_label_that_the_table_lacks_is_named():
+    model = restorer().fit(SEEN.rename(lambda row: f"patient {row}"))
+    with pytest.raises(KeyError, match="has no row 'patient 999'"):
+        model.predict(["patient 999"], ["bmi"])
+
+
+def test_limits_in_other_units_than_the_table_are_warned_of():
+    scaled = StandardScaler().set_output(transform="pandas")
+    with pytest.warns(UserWarning, match="nothing is at the ceiling"):
+        make_pipeline(scaled, restorer()).fit(FRAME)
+
+
+def test_limits_of_which_no_column_is_left_are_no_limits():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model = restorer(ceiling={"bmi": 30.0}).fit(SEEN[["age", "s1", "s2"]])
+    assert model.limits_ == (None, None)

@@ -18,7 +18,7 @@ from declip.estimators.transformer import TableTransformer, refuse_sparse
 from declip.intervals import Intervals
 from declip.restoration.result import Restoration
 from declip.restoration.workflow import limits_of, restore
-from declip.validation import check_columns, named_columns
+from declip.validation import check_columns, named_columns, warn_nothing_clipped
 
 __all__ = ["Restorer"]
 
@@ -163,6 +163,8 @@ class Restorer(TableTransformer):
             found = vars(reader)
             ceiling, floor = limits_of(opened(X), ceiling, floor, self.rounding)
         restoration = restore(X, ceiling, floor, **params, **known._asdict(), progress=False)
+        if restoration.intervals.n_censored == 0 and not (ceiling is None and floor is None):
+            warn_nothing_clipped(ceiling is not None, floor is not None)
         self.__dict__.update(found, restoration_=restoration, limits_=(ceiling, floor))
         return self
 
@@ -223,10 +225,10 @@ class Restorer(TableTransformer):
 
         Parameters
         ----------
-        rows : array-like of int, or a table
-            Rows of cells of the fitted table; or, if ``cols`` is None, new rows (not sparse), all
-            of whose cells are predicted.
-        cols : array-like of int, optional
+        rows : array-like of int or labels, or a table
+            Rows of cells of the fitted table, by position or by text labels; or, if ``cols`` is
+            None, new rows (not sparse), all of whose cells are predicted.
+        cols : array-like of int or labels, optional
             Columns of the cells, as many as ``rows``.
         row_features, groups : default=None
             Of new rows, as in `transform`.
@@ -296,15 +298,16 @@ def _array(table: Any) -> Any:
 def _of_columns(limit: Any, X: Any) -> Any:
     """Return a limit by column name without the columns that a table does not have.
 
-    A name that resembles one of the table's stays, and is refused as a mistake.
+    A name that resembles one of the table's stays, and is refused. None if none is left.
     """
     columns = getattr(X, "columns", None)
     if not isinstance(limit, Mapping) or columns is None:
         return limit
     names = [name for name in columns if isinstance(name, str)]
     free = [name for name in names if name not in limit]
-    return {
+    found = {
         name: value
         for name, value in limit.items()
         if not isinstance(name, str) or name in names or get_close_matches(name, free, cutoff=0.8)
     }
+    return found or None

@@ -34,7 +34,7 @@ from declip.restoration.model import RestorationModel
 from declip.restoration.output_kind import OutputKind
 from declip.restoration.page import page, verdict
 from declip.scaling import Scaling
-from declip.validation import check_cells, check_memory, check_same_columns
+from declip.validation import cells_asked_for, check_memory, check_same_columns
 
 __all__ = ["Restoration"]
 
@@ -131,10 +131,12 @@ class Restoration:
 
         Parameters
         ----------
-        rows, cols : array-like of int
-            Rows and columns of the cells, counted from 0.
+        rows, cols : array-like of int or labels
+            Rows and columns of the cells, counted from 0, or by text labels.
         """
-        at = check_cells(rows, cols, self.intervals.shape)[:: -1 if self.transposed else 1]
+        table = self.intervals
+        labels = table.row_labels, table.col_labels
+        at = cells_asked_for(rows, cols, table.shape, labels)[:: -1 if self.transposed else 1]
         values = np.array(self.estimator.predict(*at), np.float64)
         if self.model is not None and (alone := self.model.without_cells(at[0])).any():
             informed = self.model.methods[self.model.informed].estimator
