@@ -87,6 +87,11 @@ def test_warm_starts_save_sweeps():
     assert counted[True] < counted[False]
 
 
+def test_the_usual_penalty_is_searched_beside_others():
+    search = EntrySearchCV(FroCMC(1, random_state=0), {"alpha": [0.5, "auto"]}, cv=2)
+    assert len(search.fit(low_rank(shape=(12, 8))).cv_results_["params"]) == 2
+
+
 def test_the_refit_leaves_warm_start_as_it_was():
     model = FroCMC(2, random_state=0)
     search = EntrySearchCV(model, {"alpha": [1.0, 0.1]}, cv=2).fit(clipped_cells())

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from time import perf_counter
 from typing import Any
 
+import numpy as np
 from joblib import hash as content_hash
 from sklearn.base import clone
 
@@ -70,10 +71,15 @@ def paths_of(estimator: Any, candidates: Sequence[Params], warm_start: bool) -> 
     if not (warm_start and {"alpha", "warm_start"} <= estimator.get_params(deep=False).keys()):
         return [Path(estimator, {k: params}, False) for k, params in enumerate(candidates)]
     groups: dict[str, dict[int, Params]] = {}
-    for k in sorted(range(len(candidates)), key=lambda k: -candidates[k].get("alpha", 0)):
+    for k in sorted(range(len(candidates)), key=lambda k: _falling(candidates[k].get("alpha", 0))):
         rest = {name: value for name, value in candidates[k].items() if name != "alpha"}
         groups.setdefault(content_hash(rest), {})[k] = candidates[k]
     return [Path(estimator, members, True) for members in groups.values()]
+
+
+def _falling(alpha: Any) -> float:
+    """Return what strengths are sorted by: the largest first, one that is a word before all."""
+    return -np.inf if isinstance(alpha, str) else -float(alpha)
 
 
 def without_limits(estimator: Any) -> Any:
