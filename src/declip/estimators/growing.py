@@ -177,7 +177,7 @@ class GrowingEstimator(LowRankEstimator):
         cells = vars(self).get("_fit_cells")
         if cells is None:
             raise TypeError(
-                f"This {type(self).__name__} has no cells of its fit: it was loaded, or "
+                f"This {type(self).__name__} has no cells of its fit: it was copied, loaded or "
                 "fitted to blocks. Fit it to the whole table again, with "
                 "warm_start=True to begin at what it knows."
             )
