@@ -81,3 +81,15 @@ def test_the_soft_reclip_test_hides_low_values_and_sees_the_gain(intensities):
     assert np.mean(found.truth < shown) > 0.9
     assert found.error < 0.8 * found.error_at_random
     assert found.half_width(0.9) >= 1.64
+
+
+def test_a_method_that_nobody_asked_for_is_not_said_to_be_asked_for(restored):
+    assert restored.chosen["why"].startswith("It is the only one that knows of cells")
+
+
+def test_tables_drawn_from_an_anndata_are_frames_with_its_labels(intensities):
+    ad, pd = pytest.importorskip("anndata"), pytest.importorskip("pandas")
+    genes = pd.DataFrame(index=[f"g{j}" for j in range(8)])
+    adata = ad.AnnData(intensities[1], var=genes)
+    (table,) = declip.restore(adata, method="column", **QUICK).sample(1)
+    assert table.columns.tolist() == genes.index.tolist()

@@ -249,7 +249,8 @@ class Restoration:
         Returns
         -------
         list
-            Tables of the kind and with the labels of the input.
+            Tables of the kind and with the labels of the input; of an AnnData frames, as its
+            ``to_df`` gives.
 
         Examples
         --------

@@ -252,7 +252,7 @@ def _restored(
         estimator=model.methods[0].estimator,
         scaling=model.table.scaling,
         reclip=choice.reclip,
-        chosen=_chosen(choice, why.settle(settings)),
+        chosen=_chosen(choice, settings.method, why),
         candidates=[candidate.as_dict() for candidate in choice.candidates],
         warnings=[
             *why.lines(model.methods[0].estimator, test),
@@ -312,12 +312,14 @@ def _is_plain(bound: Any) -> bool:
     return bound is None or np.isscalar(bound)
 
 
-def _chosen(choice: Choice, settings: Settings) -> dict[str, Any]:
+def _chosen(choice: Choice, asked: str, missing: WhyMissing) -> dict[str, Any]:
     best = choice.members[0].candidate
     total = sum(m.weight for m in choice.members)
     weights = {m.candidate.method: round(m.weight / total, 3) for m in choice.members}
-    if settings.method != "auto":
+    if asked != "auto":
         why = "It was asked for."
+    elif missing.by_column:
+        why = "It is the only one that knows of cells that are missing for their values."
     elif len(choice.candidates) == 1:
         why = "It is the only one that could be judged."
     elif len(weights) == 1:
