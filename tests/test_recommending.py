@@ -87,7 +87,7 @@ def test_a_new_user_gets_what_is_like_what_they_rated(door):
 
 
 def test_an_unknown_name_is_told(door):
-    with pytest.raises(KeyError, match="user 'nobody' is not among the 60 users"):
+    with pytest.raises(KeyError, match=r"is not among the 60 users.*for_new_user"):
         door.recommend("nobody")
 
 
@@ -123,6 +123,17 @@ def test_new_ratings_are_taken_in_by_the_model_and_count_as_seen(ratings):
     assert set(unseen) == set(ITEMS[3:])
     assert set(unseen[:3]) == set(ITEMS[3:6])  # of the same kind
     assert "film 99" in [item for item, _ in door.recommend("user 7", n=20)]
+
+
+def test_a_rating_that_was_changed_replaces_the_known_one_if_asked(ratings):
+    door = Recommender(FroCMC(2, bias=True, random_state=0).fit(ratings), ratings)
+    rows, cols, lower, _ = ratings.triplets()
+    user, item = ratings.row_labels[rows[0]], ratings.col_labels[cols[0]]
+    new = pd.DataFrame({"row": [user], "column": [item], "value": [5.0 if lower[0] < 3 else 1.0]})
+    new = Intervals.from_long(new, ceiling=5, floor=1)
+    with pytest.raises(ValueError, match="is known already"):
+        door.extend(new)
+    assert len(door.extend(new, replace_known=True).ratings) == len(ratings)
 
 
 def test_a_model_without_extend_says_so(ratings):

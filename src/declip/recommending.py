@@ -131,7 +131,7 @@ class Recommender:
         cells = replace(Intervals.from_bounds(*bounds), col_labels=self.ratings.col_labels)
         return self._best(self.model.predict(cells)[0], n, items if exclude_seen else [])
 
-    def extend(self, ratings: Intervals) -> Recommender:
+    def extend(self, ratings: Intervals, *, replace_known: bool = False) -> Recommender:
         """Take new ratings into the model, and return the recommender that knows them.
 
         Parameters
@@ -139,16 +139,17 @@ class Recommender:
         ratings : Intervals
             New ratings, by known and by new users, of known and of new items; the model, which is
             changed, takes them as its `extend` does.
+        replace_known : bool, default=False
+            Whether a rating that is known already counts as it is now, or is an error.
         """
         if not hasattr(self.model, "extend"):
             raise TypeError(
                 f"A {type(self.model).__name__} takes no new ratings: fit it to all of them again."
             )
-        self.model.extend(ratings)
+        self.model.extend(ratings, replace_known=replace_known)
         labels = self.ratings.row_labels, self.ratings.col_labels
-        return Recommender(
-            self.model, Growth.of(self.ratings.shape, labels, ratings).joined(self.ratings)
-        )
+        growth = Growth.of(self.ratings.shape, labels, ratings)
+        return Recommender(self.model, growth.joined(self.ratings, replace_known))
 
     def similar_items(
         self, item: Any, n: int = 10, min_ratings: int = 1
@@ -201,13 +202,21 @@ class Recommender:
         return float(floors.max(initial=-np.inf)), float(ceilings.min(initial=np.inf))
 
 
+_NEW = {
+    "user": "for_new_user(...) serves someone new, extend(...) takes them in",
+    "item": "extend(...) takes in new ones, with ratings",
+}
+
+
 def _finder(what: str, labels: NDArray | None, count: int) -> Callable[[Any], int]:
     """Return the function from a label, or a number where there are none, to a place."""
     known = {label: i for i, label in enumerate(range(count) if labels is None else labels)}
 
     def place(asked: Any) -> int:
         if asked not in known:
-            raise KeyError(f"{what} {asked!r} is not among the {count} {what}s of the ratings.")
+            raise KeyError(
+                f"{what} {asked!r} is not among the {count} {what}s of the ratings: {_NEW[what]}."
+            )
         return known[asked]
 
     return place
