@@ -145,6 +145,15 @@ def test_the_picture_of_the_architecture_has_every_module():
     assert there <= drawn
 
 
+def test_files_that_a_change_touches_are_there():
+    page = (DOCS / "contributing" / "architecture.md").read_text()
+    named = re.findall(
+        r"`([\w/]+\.(?:py|hpp|cpp))`", page[page.index("## What a change touches") :]
+    )
+    assert len(named) >= 20
+    assert all((ROOT / "src" / "declip" / name).is_file() for name in named)
+
+
 def test_tests_that_the_errata_name_are_there():
     named = re.findall(r"`(tests/[\w/]+\.py)`", (DOCS / "guide" / "errata.md").read_text())
     assert len(named) >= 9

@@ -21,7 +21,6 @@ from declip.options import UsageError
 __all__ = ["Command", "Commands", "Option"]
 
 _NAMED = {str: "TEXT", Path: "FILE", int: "NUMBER", float: "NUMBER"}
-_FILES = (".csv", ".tsv", ".tab", ".txt", ".data", ".parquet", ".pq", ".xlsx", ".npz", ".mtx")
 
 
 class _Parser(argparse.ArgumentParser):
@@ -195,11 +194,17 @@ class Command:
             before = done[-1] if done else ""
             if before.startswith("--") and "=" not in before and re.match(r"-[0-9.,]", text):
                 done[-1] = f"{before}={text}"
-            elif before in optional and Path(text).suffix.lower() in _FILES:
+            elif before in optional and _is_file(text):
                 done[-1:] = [text, before]
             else:
                 done.append(text)
         return done
+
+
+def _is_file(text: str) -> bool:
+    from declip.io.formats import KINDS  # help and completion do without
+
+    return Path(text).suffix.lower() in KINDS
 
 
 def _said(value: Any, default: Any) -> Any:

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from declip.censoring import left_censored, right_censored
 from declip.containers import opened
 from declip.intervals import Intervals, face_value
 from declip.io.frames import values_and_labels
@@ -49,10 +50,9 @@ class Column:
 
     def limits_of(self, side: str) -> NDArray:
         """Return the different ceilings or floors of the column, from the lowest up."""
-        ends, other = self.known_lower, self.known_upper
         if side == "floor":
-            ends, other = other, ends
-        return np.unique(ends[self.clipped & np.isinf(other)])
+            return np.unique(self.known_upper[self.clipped & left_censored(self.known_lower)])
+        return np.unique(self.known_lower[self.clipped & right_censored(self.known_upper)])
 
     @property
     def limits(self) -> NDArray:
