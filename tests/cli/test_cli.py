@@ -260,13 +260,6 @@ def test_choices_of_the_command_are_those_of_the_library():
     assert get_args(get_args(get_type_hints(Reading)["format"])[0]) == tuple(PRESETS)
 
 
-def test_files_of_the_command_are_those_that_can_be_read():
-    from declip.cli.parser import _FILES
-    from declip.io.formats import KINDS
-
-    assert _FILES == tuple(KINDS)
-
-
 @pytest.mark.parametrize(
     ("options", "arguments"),
     [
