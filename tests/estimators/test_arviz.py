@@ -38,3 +38,17 @@ def test_a_cell_is_named_by_row_and_column(model):
     row, column = str(cells["cell"].values[0]).split(", ")
     expected = model.predict([int(row)], [["iron", "zinc", "lead"].index(column)])
     assert_allclose(cells[..., 0].mean(), expected[0], atol=0.8)
+
+
+def test_arviz_sums_up_what_it_is_given(model):
+    found = arviz.summary(model.to_arviz(), kind="stats")
+    assert found["mean"].notna().all()
+
+
+def test_rows_of_one_name_are_told_apart_by_their_numbers():
+    rng = np.random.default_rng(0)
+    X = np.minimum(rng.normal(size=(20, 1)) + 0.3 * rng.normal(size=(20, 3)), 0.5)
+    frame = pd.DataFrame(X, index=["a"] * 20, columns=list("xyz"))
+    fitted = BayesCMC(1, ceiling=0.5, n_samples=10, burn_in=10, random_state=0).fit(frame)
+    cells = fitted.to_arviz().posterior["cell"].values
+    assert len(set(cells)) == len(cells)

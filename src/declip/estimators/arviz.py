@@ -6,6 +6,7 @@ import warnings
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from declip.extras import needs
 from declip.intervals import Intervals
@@ -25,10 +26,12 @@ def inference_data(run: Run, cells: Intervals) -> Any:
     found = {kind: traces[..., part] for kind, part in monitor.kinds.items()}
     x, means, noise = (found[kind] for kind in ("cells", "column means", "noise scales"))
     edges = {"edges": found["edges"]} if "edges" in found else {}
-    rows, cols = _labels(cells.row_labels, monitor.rows), _labels(cells.col_labels, monitor.cols)
+    once = _once(monitor.rows, monitor.cols)
+    rows = _labels(cells.row_labels, monitor.rows[once])
+    cols = _labels(cells.col_labels, monitor.cols[once])
     return arviz.from_dict(
         posterior={
-            "cells": units.restore(x, monitor.cols),
+            "cells": units.restore(x, monitor.cols)[..., once],
             "column_means": units.restore(means, monitor.columns),
             "noise_scales": np.exp(noise) * units.scale[monitor.columns],
             **edges,
@@ -41,5 +44,14 @@ def inference_data(run: Run, cells: Intervals) -> Any:
     )
 
 
-def _labels(labels: Any, which: Any) -> list[str]:
-    return [str(label) for label in (which if labels is None else labels[which])]
+def _once(rows: NDArray, cols: NDArray) -> NDArray[np.intp]:
+    """Return where cells first come: ArviZ refuses coordinates that come again."""
+    first = np.unique(np.stack([rows, cols]), axis=1, return_index=True)[1]
+    return np.sort(first)
+
+
+def _labels(labels: Any, which: NDArray) -> list[str]:
+    """Return labels, or numbers where there are none, or two rows have the same."""
+    if labels is None or len({str(label) for label in labels}) < len(labels):
+        return [str(i) for i in which]
+    return [str(label) for label in labels[which]]
