@@ -91,3 +91,16 @@ def test_a_formula_needs_names():
 def test_one_imputation_is_refused(restored):
     with pytest.raises(ValueError, match="at least 2 imputations; got 1"):
         pooled_fit(restored, "y ~ a", n=1)
+
+
+def test_the_columns_of_a_file_have_their_names_in_a_formula(restored, tmp_path):
+    path = tmp_path / "t.csv"
+    pd.DataFrame(restored.intervals.to_bounds()[0], columns=["a", "b", "y"]).to_csv(path)
+    cells = declip.read_table(path, ceiling={"a": 0.5, "b": 0.5}).intervals
+    r = declip.restore(cells, method="normal", effort="quick")
+    assert pooled_fit(r, "y ~ a", n=2).names == ["Intercept", "a"]
+
+
+def test_a_target_that_is_not_there_is_told_with_those_that_are(restored):
+    with pytest.raises(ValueError, match=r"'z', which the table does not have \(it has 'a', 'b'"):
+        pooled_fit(restored, LinearRegression(), target="z", n=2)

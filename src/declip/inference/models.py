@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from importlib.util import find_spec
 from typing import Any
 
 import narwhals.stable.v2 as nw
@@ -138,8 +139,9 @@ def pooled_fit(
     analyse = _analysis(fit, target)
     rng, sums = np.random.default_rng(restoration.imputation.seed(random_state)), RubinSums()
     names: list[str] = []
+    labels = restoration.intervals.col_labels
     for table in restoration.iter_samples(n, random_state):
-        found = analyse(table, rng)
+        found = analyse(table if callable(fit) else _named(table, labels), rng)
         if sums.m and found.names != names:
             raise ValueError(
                 "The model must have the same coefficients for every imputation; got "
@@ -239,16 +241,28 @@ def _least_squares(formula: str, table: Any) -> Any:
     frame = nw.from_native(table, eager_only=True, pass_through=True)
     if not isinstance(frame, nw.DataFrame):
         raise TypeError(
-            "A formula names columns: restore a frame, or give a function of the table."
+            "A formula names columns: restore a frame or a file, or give a function of the table."
         )
     return api.ols(formula, frame.to_pandas()).fit()
+
+
+def _named(table: Any, labels: NDArray | None) -> Any:
+    """Return an array whose columns have names, such as one of a file, as a frame of pandas."""
+    if labels is None or not isinstance(table, np.ndarray) or find_spec("pandas") is None:
+        return table
+    import pandas as pd
+
+    return pd.DataFrame(table, columns=[str(name) for name in labels])
 
 
 def _explained(estimator: Any, table: Any, target: Any) -> Any:
     frame = nw.from_native(table, eager_only=True, pass_through=True)
     if isinstance(frame, nw.DataFrame):
         if target not in frame.columns:
-            raise ValueError(f"target names column {target!r}, which the table does not have.")
+            some = ", ".join(map(repr, frame.columns[:5])) + ", ..." * (len(frame.columns) > 5)
+            raise ValueError(
+                f"target names column {target!r}, which the table does not have (it has {some})."
+            )
         return clone(estimator).fit(frame.drop(target).to_native(), frame[target].to_numpy())
     return clone(estimator).fit(np.delete(table, target, axis=1), table[:, target])
 
