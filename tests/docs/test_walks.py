@@ -1,5 +1,6 @@
 """The walk of a fit, as docs/contributing/walks.md tells it, counted frame by frame."""
 
+import re
 import sys
 from pathlib import Path
 
@@ -50,4 +51,34 @@ def test_the_page_names_the_hops_of_the_estimator_in_order():
     estimator = hops[: hops.index("FroCMC._solve") + 1]
     at = [walk.find(f"`{hop}`") for hop in estimator]
     assert -1 not in at, estimator
+    assert at == sorted(at)
+
+
+def steps_of_a_restoration():
+    """Return the functions of `declip.restoration`, in the order of their first calls."""
+    found = {}
+
+    def watch(frame, event, _):
+        if event == "call" and frame.f_code.co_filename.startswith(str(Path(HOME, "restoration"))):
+            found.setdefault(frame.f_code.co_qualname)
+
+    rng = np.random.default_rng(0)
+    table = rng.normal(size=(80, 1)) + 0.3 * rng.normal(size=(80, 4))
+    table[0, 0] = np.nan
+    sys.setprofile(watch)
+    try:
+        declip.restore(np.minimum(table, 1.0), ceiling=1, effort="quick")
+    finally:
+        sys.setprofile(None)
+    return list(found)
+
+
+def test_the_page_names_the_steps_of_a_restoration_in_order():
+    text = PAGE.read_text(encoding="utf-8")
+    rows = re.findall(r"^\| (`.*?`) \|", text[text.index("## One restoration") :], re.M)
+    named = [name for row in rows for name in re.findall(r"`([\w.]+)`", row)]
+    assert named[-1] == "Restoration"  # what comes of it
+    steps = steps_of_a_restoration()
+    at = [steps.index(name) for name in named[:-1]]
+    assert len(at) > 10
     assert at == sorted(at)
