@@ -175,6 +175,16 @@ def test_enough_cg_steps_equal_cholesky(isa, scale, k):
     )
 
 
+@pytest.mark.parametrize("k", [3, 16, 33])
+def test_one_cg_step_solves_a_row_whose_factors_are_orthogonal(isa, k):
+    sizes = np.geomspace(0.01, 100, k)  # of the cells' factors, which do not overlap
+    values = np.random.default_rng(k).standard_normal((4, k))
+    side = Intervals.from_table(values).by_row
+    start, ridge, offset = np.ones((4, k)), np.full(k, 0.5), np.zeros(k)
+    update_rows(side, start, np.diag(sizes), offset, ridge, cg_steps=1)
+    assert_allclose(start, sizes * values / (sizes**2 + 0.5), rtol=1e-10, atol=1e-12)
+
+
 def test_an_empty_row_goes_to_zero():
     # The jitter of the Newton step leaves 8 eps of a start of at most 4.
     assert np.abs(Problem(7, 5).sweep(inner_steps=1)[0][0]).max() <= 1e-14

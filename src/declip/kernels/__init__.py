@@ -170,7 +170,8 @@ def update_rows(
     """Lower the objective of every row of ``own``, in place.
 
     By at most ``inner_steps`` safeguarded Newton steps a row, each solved by Cholesky, or by
-    ``cg_steps`` conjugate gradient steps if that is positive. The objective of no row ever rises.
+    ``cg_steps`` conjugate gradient steps if that is positive, preconditioned by the diagonal of the
+    Hessian. The objective of no row ever rises.
 
     With ``half``, the design is rounded to half precision on the way in: half the memory to fetch
     at random. Double precision is never halved, nor anything on a processor that cannot.

@@ -20,7 +20,7 @@
 namespace {
 
 constexpr int kGather = 64;             // cells gathered at a time: 64 x 40 floats are 10 kB
-constexpr int64_t kKeptBytes = 1 << 19;  // factors of a row's cells kept for conjugate gradients, within the second cache
+constexpr int64_t kKeptBytes = 1 << 21;  // factors of a row's cells kept for conjugate gradients: three passes over them cost less than H
 constexpr int64_t kOpenBytes = 1 << 15;  // factors of its censored cells kept for the next Newton step
 
 template <class T>
@@ -37,28 +37,41 @@ inline T offset_of(const Problem<T>& problem, int32_t j) {
     return problem.offset != nullptr ? problem.offset[j] : problem.shift;
 }
 
-// Sum of term(a) over a < ld in double precision, in four sums that do not wait for each other; ld is a multiple of 4.
+// Numbers x .. x + kWide in double precision.
+constexpr int kWide = kLanes<double>;
+template <class T>
+inline Vec<double> widened64(const T* x) {
+    typedef T Narrow __attribute__((vector_size(kWide * sizeof(T))));
+    Narrow v;
+    std::memcpy(&v, x, sizeof(v));
+    return __builtin_convertvector(v, Vec<double>);
+}
+// Sum over a < ld of term(a), kWide terms at a time, in two sums that do not wait for each other; ld is a multiple of kAlign.
 template <class F>
 inline double sum64(int ld, F term) {
-    double s[4] = {};
-    for (int a = 0; a < ld; a += 4)
-        for (int i = 0; i < 4; ++i) s[i] += term(a + i);
-    return (s[0] + s[1]) + (s[2] + s[3]);
+    Vec<double> s = {}, t = {};
+    int a = 0;
+    for (; a + 2 * kWide <= ld; a += 2 * kWide) {
+        s += term(a);
+        t += term(a + kWide);
+    }
+    if (a < ld) s += term(a);
+    return total<double>(s + t);
 }
 template <class T>
 inline double dot64(const T* x, const T* y, int ld) {
-    return sum64(ld, [&](int a) { return static_cast<double>(x[a]) * y[a]; });
+    return sum64(ld, [&](int a) { return widened64(x + a) * widened64(y + a); });
 }
 
 // Scratch that the rows of one thread share.
 template <class T>
 struct Scratch {
-    Buffer<T> gathered, picked, weighted, weight, hd, residual, direction, kept, gram_of_all;
+    Buffer<T> gathered, picked, weighted, weight, hd, residual, direction, inverse, kept, gram_of_all;
     Buffer<int32_t> rest;
     Buffer<char> is_exact;
     explicit Scratch(const Problem<T>& problem)
         : gathered(kGather * problem.ld), picked(kGather * problem.ld), weighted(kGather * problem.ld), weight(kGather),
-          hd(problem.ld), residual(problem.ld), direction(problem.ld),
+          hd(problem.ld), residual(problem.ld), direction(problem.ld), inverse(problem.ld),
           kept(problem.cg_steps > 0 ? kKeptBytes / static_cast<int64_t>(sizeof(T)) : 0) {
         if (!problem.nearly_full) return;
         gram_of_all.resize(static_cast<long>(problem.ld) * problem.ld);
@@ -79,6 +92,7 @@ class RowSolver {
     Buffer<T> own_ridge, centre;
     bool dense;          // H is formed and factored; else conjugate gradients
     bool complement;     // and most cells are exact
+    bool free_at_one = false, free;  // a factor has no ridge: if that of the row is 1, and as it is
     int steps_left;
     double objective, censored_value;
     double drift;      // what rounding may have added to base, step by step
@@ -309,16 +323,18 @@ class RowSolver {
 
     // What a step of one coordinate at a time would gain: sum of grad_a^2 / (2 H_aa).
     double jacobi_gain() const {
-        return sum64(ld, [&](int a) {
+        double gain = 0;
+        for (int a = 0; a < problem->k; ++a) {
             const double h = H[a * ld + a];
-            return h > 0 ? 0.5 * static_cast<double>(grad[a]) * grad[a] / h : 0.0;
-        });
+            gain += h > 0 ? 0.5 * static_cast<double>(grad[a]) * grad[a] / h : 0.0;
+        }
+        return gain;
     }
 
     double ridge_value() const {
-        return sum64(ld, [&](int a) {
-            const T away = p[a] - centre[a];
-            return 0.5 * static_cast<double>(ridge[a]) * away * away;
+        return 0.5 * sum64(ld, [&](int a) {
+            const Vec<double> away = widened64(p.get() + a) - widened64(centre.get() + a);
+            return widened64(ridge + a) * away * away;
         });
     }
 
@@ -326,6 +342,7 @@ class RowSolver {
     void begin_ridge(int64_t i) {
         if (problem->centre != nullptr) std::memcpy(centre.get(), problem->centre + i * problem->k, sizeof(T) * problem->k);
         if (problem->row_ridge == nullptr) return;
+        free = free_at_one || problem->row_ridge[i] == 0;
         for (int a = 0; a < problem->k; ++a) own_ridge[a] = problem->row_ridge[i] * problem->ridge[a];
         ridge = own_ridge.get();
     }
@@ -337,6 +354,8 @@ class RowSolver {
         : problem(&problem), loss(&loss), scratch(&scratch), ld(problem.ld), ridge(problem.ridge), own_ridge(ld), centre(ld),
           p(ld), H(static_cast<long>(ld) * ld), base(ld), grad(ld), d(ld) {
         for (int a = problem.k; a < ld; ++a) own_ridge[a] = 1;
+        for (int a = 0; a < problem.k; ++a) free_at_one = free_at_one || ridge[a] == 0;
+        free = free_at_one;
     }
 
     bool factors_H() const { return dense; }
@@ -410,8 +429,6 @@ class RowSolver {
     // The same for conjugate gradients, of the trace of H: without a ridge, rounding would run off along the
     // directions that no cell sees.
     T free_shift() {
-        bool free = false;
-        for (int a = 0; a < problem->k; ++a) free = free || ridge[a] == 0;
         if (!free) return 0;
         double trace = 0;
         over_exact([&](int64_t start, int n, const T* X) {
@@ -426,14 +443,33 @@ class RowSolver {
         return static_cast<T>(8 * std::numeric_limits<T>::epsilon() * trace);
     }
 
-    // A few conjugate gradient steps on (H + shift) d = -grad from d = 0.
+    // 1 / H_aa: once the factors are balanced, H is nearly diagonal.
+    void invert_diagonal(T shift, T* inverse) {
+        for (int a = 0; a < ld; ++a) inverse[a] = ridge[a] + shift;
+        over_exact([&](int64_t start, int n, const T* X) {
+            add_squares(X, n, ld, Loss::weighted ? row.exact_weight + start : nullptr, inverse);
+        });
+        over_censored([&](int64_t start, int n, const T* X) {
+            T* const s = scratch->weight.get();
+            for (int c = 0; c < n; ++c) s[c] = static_cast<T>(curvature[start + c]);
+            add_squares(X, n, ld, s, inverse);
+        });
+        for (int a = 0; a < ld; ++a) inverse[a] = inverse[a] > 0 ? 1 / inverse[a] : T(0);
+    }
+
+    // A few conjugate gradient steps on (H + shift) d = -grad from d = 0, preconditioned by the diagonal of H.
     void conjugate_gradients() {
         T *const r = scratch->residual.get(), *const v = scratch->direction.get(), *const Hv = scratch->picked.get();
+        T* const inverse = scratch->inverse.get();
         const T shift = free_shift();
+        invert_diagonal(shift, inverse);
         d.clear();
         scratch->hd.clear();
-        for (int a = 0; a < ld; ++a) r[a] = v[a] = -grad[a];
-        double rr = dot64(r, r, ld);
+        for (int a = 0; a < ld; ++a) {
+            r[a] = -grad[a];
+            v[a] = inverse[a] * r[a];
+        }
+        double rr = dot64(r, v, ld);
         const double enough = rr * 1e-20;
         for (int step = 0; step < problem->cg_steps && rr > enough; ++step) {
             multiply(v, Hv);
@@ -444,9 +480,9 @@ class RowSolver {
             axpy(t, Hv, scratch->hd.get(), ld);
             axpy(-t, Hv, r, ld);
             if (shift > 0) axpy(-t * shift, v, r, ld);
-            const double next = dot64(r, r, ld);
+            const double next = sum64(ld, [&](int a) { return widened64(r + a) * widened64(r + a) * widened64(inverse + a); });
             const T beta = static_cast<T>(next / rr);
-            for (int a = 0; a < ld; ++a) v[a] = r[a] + beta * v[a];
+            for (int a = 0; a < ld; ++a) v[a] = inverse[a] * r[a] + beta * v[a];
             rr = next;
         }
     }

@@ -238,6 +238,31 @@ inline void combine(const T* X, int n, int ld, const T* s, T* y) {
     over_panels<T>(ld, Combine<T>{X, n, ld, s, y});
 }
 
+// y += sum over n rows of s[c] X[c]^2, elementwise; without s, of X[c]^2. A panel of y stays in registers.
+template <class T>
+struct Squares {
+    const T* X;
+    int n, ld;
+    const T* s;
+    T* y;
+
+    template <int W>
+    void run(int b) const {
+        Vec<T> sum[W];
+        for (int w = 0; w < W; ++w) sum[w] = load(y + b + w * kLanes<T>);
+        for (int c = 0; c < n; ++c)
+            for (int w = 0; w < W; ++w) {
+                const Vec<T> x = load(X + c * ld + b + w * kLanes<T>);
+                sum[w] += s == nullptr ? x * x : s[c] * x * x;
+            }
+        for (int w = 0; w < W; ++w) store(y + b + w * kLanes<T>, sum[w]);
+    }
+};
+template <class T>
+inline void add_squares(const T* X, int n, int ld, const T* s, T* y) {
+    over_panels<T>(ld, Squares<T>{X, n, ld, s, y});
+}
+
 // A[a0 : a0 + R, b0 : b0 + W lanes] += sum over cells c of X[c, a] Y[c, b], in registers.
 template <class T, int R, int W>
 inline void gram_tile(const T* X, const T* Y, int n, int ld, T* A, int a0, int b0) {
