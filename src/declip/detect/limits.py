@@ -14,7 +14,7 @@ from sklearn.utils import check_scalar
 
 from declip.detect.ends import FEWEST_AT_END, End, look_at_end
 from declip.detect.missingness import missing_trend
-from declip.detect.proposal import Evidence, LimitProposal
+from declip.detect.proposal import EndEvidence, LimitProposal
 from declip.intervals import as_intervals
 
 __all__ = ["detect_limits"]
@@ -161,7 +161,7 @@ class _Side:
         groups = np.split(order, breaks) if order.size else []
         return [g for g in groups if self.count[g].sum() >= FEWEST_AT_END]
 
-    def evidence(self) -> Evidence:
+    def evidence(self) -> EndEvidence:
         """Return what is proposed, and why."""
         n = len(self.top)
         expected, p_value = np.full(n, np.nan), np.full(n, np.nan)
@@ -173,7 +173,7 @@ class _Side:
             limits = np.where(proposed, self.top - self.table.tol, np.inf)
             limit = self.sign * limits if proposed.any() else None
         end = self.sign * (self.top - self.table.tol)
-        return Evidence(limit, end, self.count, self.table.observed, expected, p_value, reason)
+        return EndEvidence(limit, end, self.count, self.table.observed, expected, p_value, reason)
 
     def _of_the_table(self, reason: NDArray[np.str_]) -> float | None:
         """Return the limit of the whole table, if it has one, and note which columns reach it."""

@@ -11,13 +11,13 @@ from numpy.typing import NDArray
 
 from declip.detect.missingness import MissingTrend
 
-__all__ = ["Evidence", "LimitProposal"]
+__all__ = ["EndEvidence", "LimitProposal"]
 
 _LISTED = 10  # columns that a summary lists
 
 
 @dataclass(frozen=True, eq=False)
-class Evidence:
+class EndEvidence:
     """What the columns of a table show at one end.
 
     Attributes
@@ -58,7 +58,7 @@ class LimitProposal:
         none), or none at all.
     tol : float
         The tolerance that they were found with.
-    at_ceiling, at_floor : Evidence
+    at_ceiling, at_floor : EndEvidence
         What the columns show at their ends.
     labels : ndarray or None
         Names of the columns.
@@ -66,8 +66,8 @@ class LimitProposal:
         Whether missing cells follow values; its ``plot()`` draws it.
     """
 
-    at_ceiling: Evidence = field(repr=False)
-    at_floor: Evidence = field(repr=False)
+    at_ceiling: EndEvidence = field(repr=False)
+    at_floor: EndEvidence = field(repr=False)
     tol: float = 0.0
     labels: NDArray | None = field(default=None, repr=False)
     missing: MissingTrend | None = field(default=None, repr=False)
@@ -117,7 +117,7 @@ class LimitProposal:
             )
         return _joined([*lines, self._zeros(), advice])
 
-    def _line(self, side: str, e: Evidence) -> str:
+    def _line(self, side: str, e: EndEvidence) -> str:
         if e.limit is None:
             return f"{side}: none found"
         if np.ndim(e.limit) == 0:
@@ -129,7 +129,7 @@ class LimitProposal:
         more = [f"  ... and {len(found) - _LISTED} more: see to_frame()"] * (len(found) > _LISTED)
         return "\n".join([head, *(self._column(e, j) for j in found[:_LISTED]), *more])
 
-    def _column(self, e: Evidence, j: int) -> str:
+    def _column(self, e: EndEvidence, j: int) -> str:
         name = j if self.labels is None else repr(self.labels[j])
         return (
             f"  column {name}: {e.end[j]:g}, at which {e.count[j]} of {e.observed[j]} values lie, "

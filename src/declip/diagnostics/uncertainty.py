@@ -21,7 +21,7 @@ __all__ = ["PosteriorUncertainty", "Uncertainty", "measure_uncertainty"]
 _LEAST_FREE = 0.1  # share of the exact cells that is left to estimate the noise, at least
 
 
-class _Side(NamedTuple):
+class _Rows(NamedTuple):
     """The problem of each row: its exact cells, the features of the columns, and the ridge."""
 
     exact: sparse.csr_array
@@ -47,8 +47,8 @@ class Uncertainty:
 
     sigma: float
     freedom: float
-    by_row: _Side
-    by_col: _Side
+    by_row: _Rows
+    by_col: _Rows
 
     def sd(self, rows: NDArray, cols: NDArray) -> NDArray[np.float64]:
         """Return the standard deviation of the model at cells (rows[c], cols[c])."""
@@ -110,9 +110,9 @@ def measure_uncertainty(
     return Uncertainty(float(scale), taken, by_row, by_col)
 
 
-def _side(intervals: Intervals, model: LowRank, ridge: NDArray) -> _Side:
+def _side(intervals: Intervals, model: LowRank, ridge: NDArray) -> _Rows:
     design = model.design()[0].astype(np.float64)
     # Without a penalty, what is not determined is very uncertain, and not infinitely so.
     least = 1e-10 * float(np.mean(design**2)) or np.finfo(np.float64).tiny
     exact = exact_cells(intervals.by_row, intervals.shape[1])
-    return _Side(exact, design, np.maximum(ridge, least))
+    return _Rows(exact, design, np.maximum(ridge, least))

@@ -18,7 +18,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from declip.estimators.base import SHARED_CONSTRAINTS
 from declip.estimators.order import ORDER_CONSTRAINTS, course_of
 from declip.estimators.posterior import LARGEST_SEED, PosteriorEstimator
-from declip.estimators.side import Side, precisely_weighed
+from declip.estimators.side import SideInformation, precisely_weighed
 from declip.intervals import Intervals
 from declip.scaling import mostly_missing
 from declip.solvers.gibbs import (
@@ -291,7 +291,7 @@ class BayesCMC(PosteriorEstimator):
     def _solve(self, table: Any, settled: dict[str, Any], **watched: Any) -> Run:
         seed = check_random_state(self.random_state).randint(LARGEST_SEED)
         threads = effective_n_jobs(self.n_jobs)
-        side: Side | None = settled.get("side_")
+        side: SideInformation | None = settled.get("side_")
         errors = side is not None and side.weighted == "errors"
         model = self._with_missing(self._chosen(table, errors), table, seed, threads)
         n_kept = min(self.max_kept, self.chains * self.n_samples)
@@ -429,7 +429,7 @@ class BayesCMC(PosteriorEstimator):
 
 
 def _sides(settled: dict[str, Any]) -> KnownSides | None:
-    side: Side | None = settled.get("side_")
+    side: SideInformation | None = settled.get("side_")
     if side is None:
         return None
     return KnownSides(side.row_features, side.col_features, side.index, side.n_groups)

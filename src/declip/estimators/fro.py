@@ -20,7 +20,7 @@ from declip.estimators.base import SHARED_CONSTRAINTS
 from declip.estimators.factors import SCALING_CONSTRAINTS, noise_norm
 from declip.estimators.growing import GrowingEstimator
 from declip.estimators.order import ORDER_CONSTRAINTS, course_of
-from declip.estimators.side import Side, SideInformationEstimator
+from declip.estimators.side import SideInformation, SideInformationEstimator
 from declip.intervals import Intervals
 from declip.losses import CLIPPED_MODES, Loss
 from declip.lowrank import LowRank
@@ -382,7 +382,7 @@ class FroCMC(SideInformationEstimator[Solution, LowRank], GrowingEstimator):
         threads = effective_n_jobs(self.n_jobs)
         penalty = self._ordered(self._penalty(settled["alpha_"]), settled["course_"], table.shape)
         problem = TableProblem(table, start, penalty, threads, half=self.half_precision)
-        side: Side | None = settled.get("side_")
+        side: SideInformation | None = settled.get("side_")
         return minimise(problem if side is None else side.problem(problem), loss, stopping)
 
     def _tol(self, table: Any) -> float:

@@ -26,7 +26,7 @@ from declip.validation import (
     refuse_side_information,
 )
 
-__all__ = ["Known", "KnownRows", "Side", "SideInformationEstimator", "check_known_names"]
+__all__ = ["Known", "KnownRows", "SideInformation", "SideInformationEstimator", "check_known_names"]
 
 # Ridge of what features say of the factors of a side, as a share of that of the factors themselves.
 # By the sum of squares of a feature over all rows, whatever its units: were a coefficient as cheap
@@ -65,7 +65,7 @@ class KnownRows(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Side:
+class SideInformation:
     """What was known besides the cells of a fit, and what the fit made of it.
 
     Attributes
@@ -97,7 +97,7 @@ class Side:
     offsets: GroupOffsets | None = None
 
     @classmethod
-    def of(cls, table: Intervals, known: Known) -> Side:
+    def of(cls, table: Intervals, known: Known) -> SideInformation:
         """Read what is known of the rows and columns of a table."""
         row_encoder, row_features = _encoded(known.row_features, "row_features", "row", table)
         col_encoder, col_features = _encoded(
@@ -139,7 +139,7 @@ class Side:
             return table
         return GroupedProblem(table, cells, group_ridge(cells))
 
-    def fitted(self, A: NDArray, offsets: GroupOffsets | None) -> Side:
+    def fitted(self, A: NDArray, offsets: GroupOffsets | None) -> SideInformation:
         """Return it with what the fit found: factors of rows, and offsets of groups."""
         prior = _prior(self.row_features)
         found = None if prior is None else prior.coefficients(A)
@@ -255,7 +255,7 @@ def _with(cells: Intervals, weight: NDArray, scale: NDArray | None) -> Intervals
 class SideInformationEstimator(CompletionEstimator[State, Matrix], Generic[State, Matrix]):
     """An estimator whose fit takes what else is known of a table."""
 
-    side_: Side | None = None
+    side_: SideInformation | None = None
 
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(
@@ -305,7 +305,7 @@ class SideInformationEstimator(CompletionEstimator[State, Matrix], Generic[State
         check_known_names(caller, given)
         return Known(**given)
 
-    def _known(self, table: Any, known: Any) -> Side | None:
+    def _known(self, table: Any, known: Any) -> SideInformation | None:
         if known is None or not known.names:
             return None
         if not isinstance(table, Intervals):
@@ -314,7 +314,7 @@ class SideInformationEstimator(CompletionEstimator[State, Matrix], Generic[State
             raise ValueError("Give weights or errors, not both: an error s is a weight of 1 / s^2.")
         if getattr(self, "order", None) is not None:
             raise ValueError(f"order= goes without {' and '.join(known.names)}: leave one out.")
-        return Side.of(table, known)
+        return SideInformation.of(table, known)
 
     def _counted(self, table: Any, known: Any) -> Any:
         return table if known is None else counted(table, known)

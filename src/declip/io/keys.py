@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from declip.io.labels import label_array, number_labels
+from declip.io.labels import number_labels, text_labels
 
 __all__ = ["as_times", "joined", "number_keys"]
 
@@ -37,7 +37,7 @@ def number_keys(
         place = np.empty_like(order)
         place[order] = np.arange(len(order), dtype=order.dtype)
         codes, labels = place[codes].astype(np.int32), labels.gather(order)
-    return codes, label_array(labels) if len(keys) == 1 else _shown(labels)
+    return codes, text_labels(labels) if len(keys) == 1 else _shown(labels)
 
 
 def joined(keys: Sequence[pl.Series], sign: str = _JOINERS[0]) -> pl.Series:
@@ -57,7 +57,7 @@ def _shown(labels: pl.Series) -> NDArray:
         text = labels.str.replace_all(_INNER, sign, literal=True)
         if text.n_unique() == len(text):
             break
-    return label_array(text)
+    return text_labels(text)
 
 
 def _order(parts: list[pl.Series], names: Sequence[str]) -> NDArray | None:

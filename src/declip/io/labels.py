@@ -6,7 +6,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-__all__ = ["label_array", "number_labels"]
+__all__ = ["number_labels", "text_labels"]
 
 _SLOTS = 2**22  # a table of this many positions stays in the cache
 
@@ -36,7 +36,7 @@ def number_labels(labels: pl.Series) -> tuple[NDArray[np.int32], pl.Series]:
     return codes, labels.filter(pl.Series(is_first))
 
 
-def label_array(labels: pl.Series) -> NDArray:
+def text_labels(labels: pl.Series) -> NDArray:
     """Return labels as an array of text, or of what they are in a typed file."""
     if labels.dtype == pl.String or labels.null_count():
         labels = labels.cast(pl.String).fill_null("")

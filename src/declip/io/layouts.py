@@ -10,7 +10,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from declip.io.keys import joined, number_keys
-from declip.io.labels import label_array
+from declip.io.labels import text_labels
 from declip.io.plan import Asked, Roles
 from declip.io.problems import Problem
 from declip.io.sheet import Sheet
@@ -138,7 +138,7 @@ def _wide(sheet: Sheet, roles: Roles) -> Listed:
     check_memory((n, m), np.float64, "a wide table", "write it as a long one")
     rows = np.tile(np.arange(n, dtype=np.int32), m)
     keys = [sheet.series(name) for name in roles.rows]
-    labels = None if not keys else label_array(keys[0] if len(keys) == 1 else joined(keys))
+    labels = None if not keys else text_labels(keys[0] if len(keys) == 1 else joined(keys))
     return Listed(
         sheet,
         roles,
@@ -146,7 +146,7 @@ def _wide(sheet: Sheet, roles: Roles) -> Listed:
         np.repeat(np.arange(m, dtype=np.int32), n),
         _stacked(sheet, fields),
         labels,
-        label_array(pl.Series(list(roles.values))) if sheet.format.header else None,
+        text_labels(pl.Series(list(roles.values))) if sheet.format.header else None,
         np.array(fields),
         rows,
         _stacked_beside(sheet, roles.values, roles.qualifier),

@@ -16,7 +16,7 @@ __all__ = ["KINDS", "fields_of", "is_record", "record"]
 # By name, not by import: most of them live in layers above this one.
 _ROOMS = {
     "declip.cells": ("Cells",),
-    "declip.estimators.side": ("Side",),
+    "declip.estimators.side": ("SideInformation",),
     "declip.estimators.uncertainty": ("CellUncertainty",),
     "declip.intervals": ("Intervals",),
     "declip.levels": ("Levels", "Scale"),

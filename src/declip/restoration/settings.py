@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from declip.estimators.side import Side
+from declip.estimators.side import SideInformation
 from declip.restoration.bounds import Bounds
 from declip.validation import check_choice
 
@@ -44,7 +44,7 @@ class Settings:
     n_jobs: int | None = None
     layer: str | None = None
     bounds: Bounds = field(default_factory=Bounds)
-    side: Side | None = None
+    side: SideInformation | None = None
     weights: Any = None
 
     def __post_init__(self) -> None:

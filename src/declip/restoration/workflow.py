@@ -16,7 +16,7 @@ from threadpoolctl import threadpool_limits
 from declip.containers import Container, opened
 from declip.detect import detect_limits
 from declip.detect.missingness import missing_trend
-from declip.estimators.side import Known, Side
+from declip.estimators.side import Known, SideInformation
 from declip.extras import needs
 from declip.intervals import Intervals, as_intervals
 from declip.restoration.bounds import Bounds
@@ -208,7 +208,7 @@ def restore(
         n_jobs=n_jobs,
         layer=layer,
         bounds=bounds,
-        side=Side.of(intervals, known) if known.names else None,
+        side=SideInformation.of(intervals, known) if known.names else None,
         weights=relative_weights(intervals, known),
     )
     # BLAS at one thread: sums that no number of threads changes

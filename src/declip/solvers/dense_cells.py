@@ -50,7 +50,7 @@ class DenseCells:
         return share * dot(X, G) + (0.5 * share - 1) * share * dot(G, G)
 
 
-class _CensoredCells(DenseCells):
+class _CellsUnderLoss(DenseCells):
     """Censored cells under a loss that is not the hinge; exact cells as before."""
 
     def __init__(self, intervals: Intervals, dtype: Any, of_censored: Loss) -> None:
@@ -106,7 +106,7 @@ def dense_cells(intervals: Intervals, dtype: Any, loss: Loss) -> DenseCells:
     """Return the cells under a loss; that of the hinge takes no loop over censored cells."""
     if loss == Hinge():
         return DenseCells(intervals, dtype)
-    return _CensoredCells(intervals, dtype, loss)
+    return _CellsUnderLoss(intervals, dtype, loss)
 
 
 def joint_prox(
