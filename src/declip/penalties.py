@@ -145,7 +145,7 @@ class Ridge:
 
     @property
     def T(self) -> Ridge:
-        """The same for the transposed table."""
+        """The penalty of the transposed table."""
         return replace(self, row_prior=self.col_prior, col_prior=self.row_prior)
 
     @property
@@ -209,7 +209,7 @@ class Ridge:
         return model.shifted(shifts), shifts
 
     def trace_norm(self) -> TraceNorm:
-        """Return what it is for balanced factors."""
+        """Return the trace norm that this ridge amounts to for balanced factors."""
         return TraceNorm(self.alpha)
 
 

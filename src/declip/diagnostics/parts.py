@@ -63,7 +63,7 @@ class Sizes(NamedTuple):
 
 
 def measure_sizes(matrix: Matrix, singular_values: NDArray, limits: Limits | None) -> Sizes | None:
-    """Measure them, None where the limits are not known or the table is too large to decompose."""
+    """Measure the sizes; None without known limits, or of a table too large to decompose."""
     n_1, n_2 = matrix.shape
     if limits is None or not fits_dense((n_1, n_2)):
         return None

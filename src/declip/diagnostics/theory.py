@@ -154,7 +154,7 @@ class Theory:
     def of(
         cls, tangent: Tangent, hidden: Hidden, p_observed: float, source: str, beta: float = BETA
     ) -> Theory:
-        """Compute them at a tangent space with matched singular vectors U and V."""
+        """Compute the quantities at a tangent space with matched singular vectors U and V."""
         r = tangent.U.shape[1]
         mu_0, mu_1 = coherence(tangent)
         nu, rho_F, nu_bounds, loss_op = _losses(tangent, hidden)

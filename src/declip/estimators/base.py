@@ -219,7 +219,7 @@ class CompletionEstimator(CallbackSupportMixin, FittedTable[Matrix], Generic[Sta
         """Return what is known besides the table, checked; see `SideInformationEstimator`."""
 
     def _side_found(self, side: Any, state: Any) -> Any:
-        """Return it with what the fit made of it."""
+        """Return the side information with what the fit made of it."""
         return side
 
     def _counted(self, table: Any, known: Any) -> Any:

@@ -72,7 +72,7 @@ class FittedTable(TableTransformer, Generic[Matrix]):
         raise NotImplementedError
 
     def _factors(self) -> LowRank:
-        """Return the same in the units of the fit."""
+        """Return the fitted matrix as factors in the units of the fit."""
         return self._low_rank()
 
     def _solve_new_rows(self, intervals: Intervals) -> Matrix:

@@ -140,7 +140,7 @@ class SideInformation:
         return GroupedProblem(table, cells, group_ridge(cells))
 
     def fitted(self, A: NDArray, offsets: GroupOffsets | None) -> SideInformation:
-        """Return it with what the fit found: factors of rows, and offsets of groups."""
+        """Return the side information with the factors of rows and offsets of groups of a fit."""
         prior = _prior(self.row_features)
         found = None if prior is None else prior.coefficients(A)
         return replace(self, coefficients=found, offsets=offsets)

@@ -70,7 +70,7 @@ class Statistic:
         return _quantile(np.log(x) if self.in_logs else x, self.share)
 
     def exact(self, distribution: Distribution) -> float:
-        """Return it for an estimated distribution."""
+        """Return the statistic of an estimated distribution."""
         if self.name == SHARE_ABOVE:
             return distribution.above(self.criterion)
         if self.name in ("mean", "geometric_mean", "sd"):

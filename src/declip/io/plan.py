@@ -40,7 +40,7 @@ class Asked:
     replicates: str | None = None
 
     def spread(self, header: Sequence[str]) -> Asked:
-        """Return it with ``store,sku`` as two names, unless a column is called that."""
+        """Return the answers with ``store,sku`` as two names, unless a column is called that."""
         lists = {
             name: tuple(part for given in getattr(self, name) for part in _parts(given, header))
             for name in ("rows", "columns", "values", "unit", "ignore", "covariates")

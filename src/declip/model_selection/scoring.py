@@ -85,12 +85,12 @@ class HeldOutCells:
         return self.take(order[np.searchsorted(keys, asked, sorter=order)])
 
     def mapped(self, forward: Callable[[NDArray, NDArray], NDArray]) -> HeldOutCells:
-        """Return them in other units: ``forward(values, cols)`` rises with the values."""
+        """Return the cells in other units: ``forward(values, cols)`` rises with the values."""
         ends = self.lower, self.upper, self.floor, self.ceiling
         return HeldOutCells(self.rows, self.cols, *(forward(end, self.cols) for end in ends))
 
     def log_likelihood(self, mean: NDArray, sd: NDArray) -> NDArray[np.float64]:
-        """Return that of each cell under a mixture of normals of equal weights, one a line."""
+        """Return the log-likelihood of each cell under an even mixture of normals, one a line."""
         with np.errstate(invalid="ignore"):
             ends = (self.lower - mean) / sd, (self.upper - mean) / sd
             logs = np.where(self.exact, _log_density(ends[0]) - np.log(sd), log_mass(*ends))
@@ -102,7 +102,7 @@ class HeldOutCells:
 
 
 def _log_density(z: NDArray) -> NDArray:
-    """Return that of the standard normal; scipy.stats takes longer to load than all of declip."""
+    """Return the log-density of the standard normal; scipy.stats takes long to load."""
     return -(z**2) / 2.0 - np.log(np.sqrt(2 * np.pi))
 
 

@@ -35,7 +35,7 @@ def whole_file(path: Path) -> Iterator[Path]:
 def new_file(
     path: str | Path, overwrite: bool = False, error: type[FileError] = FileError
 ) -> Iterator[Path]:
-    """Do the same for a file that was asked for, with an error that says why it cannot be written.
+    """Give a `whole_file` that a user asked for, with an error that says why it cannot be written.
 
     Parameters
     ----------

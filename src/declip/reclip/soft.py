@@ -72,7 +72,7 @@ class SoftReclipResult:
 
     @property
     def error_at_random(self) -> float:
-        """The same if cells are taken as missing at random."""
+        """Root mean squared error if cells are taken as missing at random."""
         return self._error(self.at_random)
 
     def half_width(self, coverage: float) -> float:
@@ -135,7 +135,7 @@ def soft_reclip_test(X: Any, estimator: Any = None, *, random_state: int = 0) ->
 
 
 def soft_reclip(intervals: Intervals, fitted: BayesCMC, seed: int) -> SoftReclipResult:
-    """Do it for a table and an estimator that was fitted to it."""
+    """Judge the detection curve of an estimator that was fitted to a table."""
     if fitted.detection_ is None:
         raise ValueError(
             "the estimator has no detection curve: set missing= to low or high, and give it a "

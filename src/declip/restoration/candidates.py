@@ -92,7 +92,7 @@ class ColumnTobit(BaseEstimator):
     def predictive_draws(
         self, rows: NDArray, cols: NDArray, most: int = _DRAWS[1]
     ) -> tuple[NDArray, NDArray]:
-        """Return the same as one draw, of shape (1, n_cells)."""
+        """Return mean and standard deviation as one draw, of shape (1, n_cells)."""
         mean, sd = self.predictive(rows, cols)
         return mean[None], sd[None]
 
@@ -199,7 +199,7 @@ def n_draws(n_cells: int) -> int:
 
 
 def missing_components(estimator: Any, rows: NDArray, cols: NDArray) -> tuple[NDArray, NDArray]:
-    """Return the same of missing cells, given that they are missing if that tells of values."""
+    """Return the components of missing cells, given that they are missing if that says anything."""
     if not getattr(estimator, "detection_", None):
         return components(estimator, rows, cols)
     return estimator.posterior_.missing_components(rows, cols, n_draws(len(rows)))

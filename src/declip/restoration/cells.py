@@ -74,7 +74,7 @@ class Flags:
     codes: NDArray[np.int8]
 
     def to_numpy(self) -> NDArray[np.str_]:
-        """Return them as words."""
+        """Return the flags as words."""
         return np.array([*FLAGS, ""])[self.codes]
 
 

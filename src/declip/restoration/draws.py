@@ -48,7 +48,7 @@ class PosteriorDraws(Protocol):
         """Return what one of them says of cells."""
 
     def missing(self, draw: int, rows: NDArray, cols: NDArray) -> CellDistributions:
-        """Return the same of missing cells; that they are missing may tell of their values."""
+        """Return what one of them says of missing cells, whose absence may tell of their values."""
 
 
 @singledispatch

@@ -79,7 +79,7 @@ class Settings:
         return {name: part for name, part in given.items() if part is not None}
 
     def known_to(self, method: str) -> dict[str, Any]:
-        """Return it as a method takes it."""
+        """Return what is known besides the cells as a method takes it."""
         return self.known if method == KNOWN else {}
 
     @property

@@ -163,7 +163,7 @@ class _Hard(Splitting):
 
 
 def _matrix_free(intervals: Intervals, stopping: Stopping, max_rank: int | None) -> Solution:
-    """Return the same for a table that is never held densely.
+    """Minimise the trace norm of a table that is never held densely.
 
     The step tau follows the balance of the two residuals, with the dual point kept.
     """

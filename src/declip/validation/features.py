@@ -156,7 +156,7 @@ class GroupLabels:
 
     @classmethod
     def of(cls, given: NDArray[Any]) -> GroupLabels:
-        """Find them."""
+        """Find the groups."""
         return cls(tuple(sorted({*_levels(given).tolist()} - {_MISSING})))
 
     def index(self, given: NDArray[Any]) -> NDArray[np.int32]:

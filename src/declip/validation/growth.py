@@ -44,7 +44,7 @@ def places_by_label(
 def places_at_end(
     known: NDArray[Any] | None, given: NDArray[Any] | None, sizes: tuple[int, int]
 ) -> tuple[NDArray[np.intp], NDArray[Any] | None]:
-    """Return the same of rows that are all new; labels are kept if both have them."""
+    """Return where rows that are all new belong; labels are kept if both tables have them."""
     places = sizes[0] + np.arange(sizes[1])
     if known is None or given is None:
         return places, None
