@@ -35,6 +35,7 @@ def seen_file(table: TableFile, said: Mapping[str, Any]) -> dict[str, Any]:
     cells = table.intervals
     proposal = detect_limits(cells)
     found = proposal.ceiling is not None or proposal.floor is not None
+    found = found and not _asks_what_is_missing(table)  # a code is no limit
     given = said.get("ceiling") is not None or said.get("floor") is not None
     side = cells.by_row
     return {
@@ -52,6 +53,11 @@ def seen_file(table: TableFile, said: Mapping[str, Any]) -> dict[str, Any]:
         "reading": None if table.plan is None else _reading(table.plan),
         "preview": None if table.plan is None else _preview(table.path, said),
     }
+
+
+def _asks_what_is_missing(table: TableFile) -> bool:
+    notes = () if table.plan is None else table.plan.notes
+    return any(remedy.option == "missing" for note in notes for remedy in note.remedies)
 
 
 def seen_problems(error: TableFileError, said: Mapping[str, Any]) -> dict[str, Any]:

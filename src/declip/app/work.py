@@ -101,12 +101,18 @@ def _restored(table: TableFile, task: Mapping[str, Any], send: Any) -> dict[str,
     _write(result, table, paths["table"], task["fill"])
     write_cells(result, paths["flags"], overwrite=True, like=table, fill=task["fill"])
     named = replace(table, path=Path(task["name"]))
-    write_report(result, paths["report"], source=named, overwrite=True)
+    write_report(result, paths["report"], source=named, fill=task["fill"], overwrite=True)
     return {
-        "flags": result.counts,
+        "flags": _counts(result, task["fill"]),
         "verdict": result.verdict,
         "notes": list(dict.fromkeys(one_line(str(warning.message)) for warning in caught)),
     }
+
+
+def _counts(result: Restoration, fill: bool) -> dict[str, int]:
+    """Return how many cells came out how; those that nobody measured may stay empty."""
+    names = {} if fill else {"filled": "left empty"}
+    return {names.get(name, name): n for name, n in result.counts.items()}
 
 
 def _write(result: Restoration, table: TableFile, path: Path, fill: bool) -> None:
@@ -114,4 +120,5 @@ def _write(result: Restoration, table: TableFile, path: Path, fill: bool) -> Non
     extras = {}
     if table.format.layout == "long" and table.format.kind not in ("npz", "mtx"):
         extras = {"flags": result.flags, "lower": result.lower, "upper": result.upper}
-    write_table(result.table, path, like=table, fill=fill, overwrite=True, **extras)
+    digits = result.lower, result.upper
+    write_table(result.table, path, like=table, digits=digits, fill=fill, overwrite=True, **extras)

@@ -98,7 +98,7 @@ def _write(result: Restoration, table: TableFile, paths: dict[str, Path], output
     if outputs.imputations is not None:
         write_imputations(result, paths["imputations"], outputs.imputations)
     if "report" in paths:
-        write_report(result, paths["report"], source=table)
+        write_report(result, paths["report"], source=table, fill=outputs.fill)
 
 
 def _facts(result: Restoration, table: TableFile) -> dict[str, Any]:

@@ -27,6 +27,7 @@ def write_report(
     path: str | Path,
     *,
     source: str | Path | TableFile | None = None,
+    fill: bool = True,
     overwrite: bool = False,
 ) -> Path:
     """Write what was restored, and how far to trust it, as one HTML page.
@@ -43,6 +44,8 @@ def write_report(
     source : TableFile, str or Path, optional
         File that the table came from; its name is shown. What `declip.read_table` gave also tells
         how it was read, for the lines that make the restoration again.
+    fill : bool, default=True
+        Whether the table is written with values in cells that had none, as `write_table` was told.
     overwrite : bool, default=False
         Whether a file that exists may be replaced.
 
@@ -66,17 +69,19 @@ def write_report(
     True
     """
     with new_file(path, overwrite) as temporary:
-        temporary.write_text(render(restoration, source), encoding="utf-8")
+        temporary.write_text(render(restoration, source, fill), encoding="utf-8")
     return Path(path)
 
 
-def render(restoration: Any, source: str | Path | TableFile | None = None) -> str:
+def render(
+    restoration: Any, source: str | Path | TableFile | None = None, fill: bool = True
+) -> str:
     """Return the page as text."""
     view = View(restoration)
     reading = source.arguments if isinstance(source, TableFile) else {}
     path = source.path if isinstance(source, TableFile) else source
     return _template("page.html").render(
-        facts=_facts(view) | {"source": None if path is None else Path(path).name},
+        facts=_facts(view) | {"source": None if path is None else Path(path).name, "fill": fill},
         code=_code(restoration, path, reading),
         figures=figures(view),
         lines=column_lines(view),

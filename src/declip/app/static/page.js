@@ -154,7 +154,7 @@ function drawPreview(preview, reading) {
     return made;
   }));
   const further = furtherRoles(preview, reading);
-  const left = reading ? reading.skipped.map(({ line, what, text }) => `line ${line} (${what}: ${text})`) : [];
+  const left = reading ? reading.skipped.map(({ line, what, text }) => `line ${line} (${what === "asked" ? "as you said" : what}: ${text})`) : [];
   const notes = [preview.more ? `${preview.more} further columns: ${further || "not shown"}.` : "", left.length ? `Left out: ${left.slice(0, 6).join("; ")}${left.length > 6 ? "; …" : ""}.` : ""];
   $("preview-note").textContent = notes.filter(Boolean).join(" ");
 }
