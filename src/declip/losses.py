@@ -120,11 +120,9 @@ class Loss(ABC):
         gradient = self.cells(x, lower, upper, threads).gradient
         return np.clip(x - gradient, lower, upper)
 
-    def expected_squares(
-        self, x: NDArray, lower: NDArray, upper: NDArray, threads: int = 1
-    ) -> NDArray[np.float64]:
+    def expected_squares(self, x: NDArray, lower: NDArray, upper: NDArray) -> NDArray[np.float64]:
         """Return the expected squared residual of each cell given its interval."""
-        return self._squares(self.cells(x, lower, upper, threads))
+        return self._squares(self.cells(x, lower, upper))
 
     def sums(
         self,

@@ -40,6 +40,7 @@ __all__ = [
 
 _MANY_FACTORS = 100  # from this rank on X as a whole is made sooner than most of its cells
 _MOSTLY_OBSERVED = 0.5  # share of observed cells from which they are most
+_STRETCH = 1 << 20  # numbers that are summed in double precision at a time
 _HINGE = Hinge()
 
 
@@ -203,7 +204,7 @@ def _conjugate(
     return value + loss.conjugate(x, slope, shrink, side.lower, side.upper)
 
 
-def _dot(x: NDArray, y: NDArray, step: int = 1 << 20) -> float:
+def _dot(x: NDArray, y: NDArray) -> float:
     """Return x . y in double precision, a stretch at a time."""
-    stretches = (slice(i, i + step) for i in range(0, len(x), step))
+    stretches = (slice(i, i + _STRETCH) for i in range(0, len(x), _STRETCH))
     return sum(float(x[s].astype(np.float64) @ y[s].astype(np.float64)) for s in stretches)

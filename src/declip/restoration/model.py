@@ -178,16 +178,6 @@ class RestorationModel:
         if not (self.methods and sides == shape and self.kept.shape == shape[1:]):
             raise ValueError("the model of a restoration is not that of its table")
 
-    def predictive(
-        self, rows: NDArray, cols: NDArray, *, beyond: bool = False
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return mean and standard deviation of cells in standard units, whatever is seen of them.
-
-        Weighted as for missing cells, or as for what lies ``beyond`` limits.
-        """
-        weights = [m.weight if beyond else m.fill_weight for m in self.methods]
-        return pooled_moments([components(m.estimator, rows, cols) for m in self.methods], weights)
-
     def missing(
         self, rows: NDArray, cols: NDArray
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
