@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from scipy.special import erfcx, log_ndtr, ndtri
 
 from declip import truncated
+from declip.censoring import left_censored, ranged, right_censored
 from declip.intervals import Intervals
 
 __all__ = ["CensoredMixture", "outermost"]
@@ -87,12 +88,11 @@ class CensoredMixture:
         A range is seen from its end that is nearer to the centre, and is never drawn in. ``reach``
         is how far the exact cells of the column go, at its low and high end (see `outermost`).
         """
-        sign = np.where(np.isneginf(lower), -1.0, 1.0)
-        ranged = np.isfinite(lower) & np.isfinite(upper)
-        sign[ranged & (centre.mean(axis=0) > 0.5 * (lower + upper))] = -1.0
+        sign, in_range = np.where(left_censored(lower), -1.0, 1.0), ranged(lower, upper)
+        sign[in_range & (centre.mean(axis=0) > 0.5 * (lower + upper))] = -1.0
         near, far = np.where(sign > 0, lower, -upper), np.where(sign > 0, upper, -lower)
         anchor = np.maximum(near, np.where(sign > 0, reach[1], reach[0]))
-        anchor = np.where(ranged, far, anchor)
+        anchor = np.where(in_range, far, anchor)
         weight = np.full(len(centre), 1 / len(centre))
         return cls(
             sign, near, far, anchor, weight, sign * centre, spread, np.zeros((len(centre), 1))
@@ -133,7 +133,7 @@ class CensoredMixture:
     def shrunk(self, log_shrinkage: NDArray) -> CensoredMixture:
         """Return the distributions with another shrinkage, of shape (n,) or (K, n)."""
         made = replace(self, log_shrinkage=np.atleast_2d(log_shrinkage))
-        if np.isposinf(self.far).all():  # then the mass beyond the limit does not depend on it
+        if right_censored(self.far).all():  # then the mass beyond the limit does not depend on it
             made.__dict__["_log_whole"] = self._log_whole
         return made
 
@@ -199,7 +199,7 @@ class CensoredMixture:
 
     def _survival_and_hazard(self, values: NDArray) -> tuple[NDArray, NDArray]:
         """Return the log-survival at values, and minus its derivative."""
-        if not np.isposinf(self.far).all():
+        if not right_censored(self.far).all():
             log_survival = self.log_survival(values)
             return log_survival, np.exp(self.log_density(values) - log_survival)
         # Q(z) = exp(-z^2 / 2) erfcx(z / sqrt 2) / 2, relative to that at the limit
@@ -289,4 +289,4 @@ def _gamma_quantile(mean: NDArray, square: NDArray, survival: float) -> NDArray[
 
 def _log_mass(a: NDArray, b: NDArray) -> NDArray[np.float64]:
     """Return log P(a < Z < b) of standard normal noise."""
-    return log_ndtr(-a) if np.isposinf(b).all() else truncated.log_mass(a, np.maximum(a, b))
+    return log_ndtr(-a) if right_censored(b).all() else truncated.log_mass(a, np.maximum(a, b))

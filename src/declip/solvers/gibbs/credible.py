@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from declip.censoring import left_censored, right_censored
 from declip.solvers.gibbs.posterior import Posterior
 
 __all__ = ["credible_interval"]
@@ -31,8 +32,8 @@ def _shares_below(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return the probability below each end of an interval: none beyond the limit of a cell."""
     tail = 0.5 * (1 - coverage)
-    above_limit = np.isfinite(lower) & np.isinf(upper)
-    below_limit = np.isinf(lower) & np.isfinite(upper)
+    above_limit = right_censored(upper) & ~left_censored(lower)
+    below_limit = left_censored(lower) & ~right_censored(upper)
     low = np.select([above_limit, below_limit], [0.0, 1 - coverage], tail)
     return low, np.select([above_limit, below_limit], [coverage, 1.0], 1 - tail)
 

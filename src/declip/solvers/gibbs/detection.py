@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from scipy.special import log_ndtr, ndtr, ndtri
 
 from declip.cells import Cells
+from declip.censoring import unbounded
 from declip.intervals import Intervals
 from declip.kernels import CellDraws
 
@@ -193,7 +194,7 @@ class MissingCells:
         bounds before are not missing for their values, and are left out.
         """
         lower, upper = cells.to_bounds()
-        seen, withheld = lower == upper, np.isneginf(lower) & np.isposinf(upper)
+        seen, withheld = lower == upper, unbounded(lower, upper)
         empty = np.isnan(lower) & (sign != 0) & seen.any(axis=1)[:, None]
         lower[withheld] = np.nan
         lower[empty], upper[empty] = -np.inf, np.inf

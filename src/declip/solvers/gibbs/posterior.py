@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from declip.censoring import unbounded
 from declip.intervals import Intervals
 from declip.lowrank import GroupOffsets, LowRank
 from declip.solvers.gibbs.chain import Model, Table
@@ -285,7 +286,7 @@ class Posterior:
         """Tell which cells are missing, if that tells of their values."""
         if self.samples[0].curve is None:
             return np.zeros(np.shape(lower), bool)
-        return np.isneginf(lower) & np.isposinf(upper)
+        return unbounded(lower, upper)
 
     def share_below(
         self,
