@@ -47,12 +47,21 @@ print(r)
     assert "restored beyond their limit" in done.stdout
 
 
+RESTORED = """
+import declip, numpy as np
+table = np.minimum(np.random.default_rng(0).normal(size=(40, 1)) + np.arange(4) / 5, 1)
+r = declip.restore(table, ceiling=1, method="tobit", n_components=1)
+"""
+
+
 @pytest.mark.parametrize(
     ("code", "package", "extra"),
     [
         ("import declip; declip.read_table('a.csv')", "polars", "files"),
         ("import declip.report", "polars", "report"),
         ("import declip.app", "starlette", "app"),
+        (RESTORED + "r.summary()", "pandas or polars", "files"),
+        (RESTORED + "declip.pooled_fit(r, len)", "pandas or polars", "files"),
         ("import declip.dask; declip.dask.FroCMC", "dask", "dask"),
         (
             "import sys; from declip.cli import main; main(['check', 'a.csv'])",

@@ -86,6 +86,12 @@ def test_a_new_user_gets_what_is_like_what_they_rated(door):
     assert {item for item, _ in found} == set(ITEMS[1:6])
 
 
+def test_few_items_are_tuned_with_few_factors():
+    X = np.random.default_rng(0).integers(1, 6, (40, 4)).astype(float)
+    door = Recommender.tuned(Intervals.from_table(X, 5, 1), random_state=0)
+    assert door.model.n_components <= 4
+
+
 def test_an_unknown_name_is_told(door):
     with pytest.raises(KeyError, match=r"is not among the 60 users.*for_new_user"):
         door.recommend("nobody")

@@ -57,7 +57,7 @@ class Recommender:
         cls,
         ratings: Intervals,
         *,
-        n_components: Sequence[int] = (5, 10, 20),
+        n_components: Sequence[int] | None = None,
         alpha: Sequence[float] = (2.0, 4.0, 8.0, 16.0, 32.0),
         random_state: Any = None,
     ) -> Recommender:
@@ -67,15 +67,18 @@ class Recommender:
         ----------
         ratings : Intervals
             Users are rows, items columns.
-        n_components : sequence of int
-            Numbers of factors to be tried.
+        n_components : sequence of int, optional
+            Numbers of factors to be tried; by default 5, 10 and 20, as far as there are as many
+            users and items.
         alpha : sequence of float
             Strengths of the penalty to be tried; fewer ratings of a user or item ask for more.
         random_state : int, RandomState instance or None
             Draws the held-out ratings, of which there are three lots, and where fits begin.
         """
         model = FroCMC(bias=True, scale="none", random_state=random_state)
-        grid = {"n_components": list(n_components), "alpha": list(alpha)}
+        most = min(ratings.shape)
+        ranks = n_components or [k for k in _RANKS if k <= most] or [most]
+        grid = {"n_components": list(ranks), "alpha": list(alpha)}
         search = EntrySearchCV(model, grid, cv=3, random_state=random_state)
         return cls(search.fit(ratings).best_estimator_, ratings)
 
@@ -202,6 +205,7 @@ class Recommender:
         return float(floors.max(initial=-np.inf)), float(ceilings.min(initial=np.inf))
 
 
+_RANKS = (5, 10, 20)
 _NEW = {
     "user": "for_new_user(...) serves someone new, extend(...) takes them in",
     "item": "extend(...) takes in new ones, with ratings",

@@ -15,7 +15,7 @@ from sklearn.base import BaseEstimator, clone
 
 from declip.extras import needs
 from declip.inference.pooling import Pooled, RubinSums
-from declip.inference.summary import as_frame
+from declip.inference.summary import as_frame, library_of_frames
 
 __all__ = ["PooledFit", "pooled_fit"]
 
@@ -137,6 +137,7 @@ def pooled_fit(
     if isinstance(n, int | np.integer) and n < 2:
         raise ValueError(f"pooled_fit needs n of at least 2 imputations; got {n}.")
     analyse = _analysis(fit, target)
+    library_of_frames(restoration.lower)  # refused before the work
     rng, sums = np.random.default_rng(restoration.imputation.seed(random_state)), RubinSums()
     names: list[str] = []
     labels = restoration.intervals.col_labels

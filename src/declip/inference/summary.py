@@ -12,6 +12,7 @@ import narwhals.stable.v2 as nw
 import numpy as np
 from numpy.typing import NDArray
 
+from declip.extras import MissingExtra
 from declip.inference.pooling import Pooled, RubinSums
 from declip.inference.shares import CellsAbove
 from declip.inference.statistics import SHARE_ABOVE, Statistic
@@ -24,6 +25,7 @@ __all__ = [
     "Summary",
     "as_frame",
     "check_criteria",
+    "library_of_frames",
     "notes_of",
     "summarise",
 ]
@@ -349,15 +351,19 @@ def _long(
 
 def as_frame(columns: Mapping[str, Any], like: Any) -> Any:
     """Return columns as a frame of the kind of a table."""
+    lists = {name: list(cells) for name, cells in columns.items()}
+    return nw.from_dict(lists, backend=library_of_frames(like)).to_native()
+
+
+def library_of_frames(like: Any) -> Any:
+    """Return the library of a frame or, of another table, one that is installed."""
     frame = nw.from_native(like, eager_only=True, pass_through=True)
     if isinstance(frame, nw.DataFrame):
-        backend: Any = nw.get_native_namespace(frame)
-    else:
-        backend = next((name for name in ("pandas", "polars") if find_spec(name)), None)
-    if backend is None:
-        raise ImportError("A summary needs pandas or polars: install either.")
-    lists = {name: list(cells) for name, cells in columns.items()}
-    return nw.from_dict(lists, backend=backend).to_native()
+        return nw.get_native_namespace(frame)
+    found = next((name for name in ("pandas", "polars") if find_spec(name)), None)
+    if found is None:
+        raise MissingExtra("this needs pandas or polars: pip install 'declip[files]'")
+    return found
 
 
 def notes_of(segments: Segments, guessed: NDArray[np.bool_]) -> list[str]:

@@ -16,6 +16,7 @@ from declip.inference.summary import (
     Summary,
     as_frame,
     check_criteria,
+    library_of_frames,
     notes_of,
     summarise,
 )
@@ -42,6 +43,7 @@ def summary_of(
     random_state: int | None,
 ) -> Summary:
     """Return statistics of the columns of a restored table, over its imputations."""
+    library_of_frames(r.lower)  # refused before the work
     asked = questions_of(r.intervals, statistics, criterion, confidence, n, _in_logs(r))
     cells, names = r.imputation, _names(r.intervals)
     rows, cols = (cells.cols, cells.rows) if r.transposed else (cells.rows, cells.cols)
