@@ -16,8 +16,9 @@ from declip.solvers import (
     TracePenalty,
     limit_model,
 )
-from declip.solvers.dense_cells import dense_cells, joint_prox
-from declip.solvers.splitting import Splitting
+from declip.solvers.dense_cells import dense_cells, joint_prox, observed_cells
+from declip.solvers.solution import Stopping
+from declip.solvers.splitting import Splitting, followed
 from declip.svd import _single_shrink, shrink, shrink_near
 
 INF = np.inf
@@ -79,6 +80,21 @@ def test_loss_and_gradient_are_those_of_the_cells(loss):
     assert_allclose(cells.loss(X), value.sum(), rtol=1e-10)
     assert_allclose(cells.gradient(X)[seen], slope, rtol=0, atol=1e-9)
     assert not cells.gradient(X)[~seen].any()
+
+
+@pytest.mark.parametrize("loss", [Hinge(), Tobit(0.7)], ids=["hinge", "tobit"])
+def test_observed_cells_alone_are_judged_as_in_a_whole_table(loss):
+    intervals, _ = problem(1)
+    whole, seen = dense_cells(intervals, np.float64, loss), observed_cells(intervals, loss)
+    model = limit_model(intervals, LIMITS["ceiling"], 1.0)
+    X, x = model.block(), seen.of_model(model)
+    assert_allclose(seen.of(X), x, rtol=1e-14)
+    # The same terms, summed in another order.
+    assert_allclose(seen.loss(x), whole.loss(X), rtol=1e-12)
+    assert_allclose(seen.conjugate(x, 0.5), whole.conjugate(X, 0.5), rtol=1e-10)
+    assert_allclose(
+        seen.norm(seen.gradient(x)), whole.norm(whole.gradient(X)), rtol=1e-8
+    )  # by the square
 
 
 @pytest.mark.parametrize("share", [0.0, 0.3, 1.0])
@@ -203,7 +219,7 @@ def test_the_gap_is_never_negative_and_bounds_the_distance_from_the_optimum(tobi
         proofs = []
         for _ in range(100):
             run.step()
-            proofs.append(run._certificate())
+            proofs.append(run._certificate(run._candidate()))
         best = min(proof.objective for proof in proofs)
         for proof in proofs:
             assert proof.gap >= 0
@@ -234,6 +250,57 @@ def test_a_large_table_goes_from_single_to_double_precision():
     assert found.proof.gap <= 1e-7 * found.history[-1]
     assert_allclose(found.history[-1], proof.objective, rtol=1e-12)
     assert proof.gap <= 1e-5 * proof.objective
+
+
+def sparse_table(seed=19):
+    """Return 5 % of the ratings of many users and items, which are swept over at each look."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(200, 3)) @ rng.normal(size=(3, 180)) + 0.1 * rng.normal(size=(200, 180))
+    X[rng.random(X.shape) > 0.05] = np.nan
+    return Intervals.from_table(np.minimum(X, 1.0), ceiling=1.0)
+
+
+def test_a_sparse_table_is_swept_over_and_ends_at_the_optimum():
+    intervals = sparse_table()
+    alpha = 0.2 * largest_alpha(intervals)
+    assert Splitting(intervals, TracePenalty(alpha), Hinge()).swept
+    start, how = LowRank.zero(intervals.shape), {"tol": 1e-6, "max_iter": 20_000}
+    one = proximal(intervals, start, alpha, first_alpha=largest_alpha(intervals), **how)
+    other = cold(intervals, alpha, **how)
+    assert one.converged
+    assert other.converged
+    assert_allclose(other.history[-1], one.history[-1], rtol=1e-6)  # the gap of each
+
+
+@pytest.mark.parametrize("tobit", [False, True], ids=["hinge", "tobit"])
+def test_the_gap_of_a_sparse_table_bounds_the_distance_from_the_optimum(tobit):
+    intervals, loss = sparse_table(), Tobit(0.5) if tobit else Hinge()
+    run, proofs = Splitting(intervals, TracePenalty(0.5), loss), []
+    run.begin(Start(LowRank.zero(intervals.shape), loss))
+    for _ in range(60):
+        run.step()
+        proofs.append(run._certificate(run._candidate()))
+    assert min(proof.gap for proof in proofs) >= 0
+    best = min(proof.objective for proof in proofs)
+    # Sums of two thousand terms.
+    assert max(proof.objective - proof.gap for proof in proofs) <= best * (1 + 1e-12)
+    assert proofs[-1].gap < 0.05 * best
+
+
+def test_sweeps_shorten_the_way_to_the_optimum_of_a_sparse_table():
+    intervals = sparse_table(20)
+    swept, plain = (Splitting(intervals, TracePenalty(0.05), Hinge()) for _ in range(2))
+    plain.swept, plain.judged = False, plain.cells
+    start, stopping = Start(LowRank.zero(intervals.shape)), Stopping(40, 0.0)
+    values = [followed(run, start, stopping).history[-1] for run in (swept, plain)]
+    assert values[0] < values[1]
+
+
+def test_the_last_iteration_of_a_sparse_table_is_looked_at():
+    intervals = sparse_table()
+    found = cold(intervals, 0.5, tol=0.0, max_iter=7)
+    assert found.n_iter == 7
+    assert found.history[7] < found.history[6] == found.history[0]
 
 
 @pytest.mark.parametrize(

@@ -1,30 +1,66 @@
-"""The cells of a table as dense arrays: their loss all at once, and the proximal steps of it."""
+"""The cells of a table as dense arrays: their loss all at once, and the proximal steps of it.
+
+Or the observed ones alone, as an array of one row: what is to be known of them by the way.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_array
 
 from declip.censoring import unbounded
 from declip.clipping import Limits
 from declip.intervals import Intervals
 from declip.kernels import CellLoss
 from declip.losses import Hinge, Loss
+from declip.lowrank import LowRank
+from declip.svd import operator_norm
 
-__all__ = ["DenseCells", "dense_cells", "dot", "joint_prox"]
+__all__ = ["DenseCells", "dense_cells", "dot", "joint_prox", "observed_cells"]
 
 _NEWTON, _ROOT = 20, 1e-10  # steps at most for a censored cell, and its error in scales
+
+
+class _Places(NamedTuple):
+    """Where the cells of an array of one row stand in a table."""
+
+    rows: NDArray[np.int32]
+    cols: NDArray[np.int32]
+    shape: tuple[int, int]
 
 
 class DenseCells:
     """The loss of all cells at once; a missing cell has the interval of all numbers."""
 
-    def __init__(self, intervals: Intervals, dtype: Any) -> None:
-        lower, upper = intervals.to_bounds()
+    def __init__(
+        self, bounds: tuple[NDArray, NDArray], dtype: Any, places: _Places | None = None
+    ) -> None:
+        lower, upper = bounds
         self.lower = np.where(np.isnan(lower), -np.inf, lower).astype(dtype)
         self.upper = np.where(np.isnan(upper), np.inf, upper).astype(dtype)
+        self.places = places
+
+    def of(self, X: NDArray) -> NDArray:
+        """Return the cells of a matrix."""
+        if self.places is None:
+            return X
+        return X[self.places.rows, self.places.cols][None].astype(self.lower.dtype)
+
+    def of_model(self, model: LowRank) -> NDArray:
+        """Return the cells of a low-rank matrix."""
+        if self.places is None:
+            return model.block().astype(self.lower.dtype)
+        return model.predict(*self.places[:2])[None].astype(self.lower.dtype)
+
+    def norm(self, G: NDArray) -> float:
+        """Return the largest singular value of the matrix with these cells, and 0 elsewhere."""
+        if self.places is None:
+            return operator_norm(G)
+        rows, cols, shape = self.places
+        return operator_norm(csr_array((G[0], (rows, cols)), shape=shape))
 
     def nearest(self, X: NDArray) -> NDArray:
         """Return the nearest point of the intervals."""
@@ -53,8 +89,14 @@ class DenseCells:
 class _CellsUnderLoss(DenseCells):
     """Censored cells under a loss that is not the hinge; exact cells as before."""
 
-    def __init__(self, intervals: Intervals, dtype: Any, of_censored: Loss) -> None:
-        super().__init__(intervals, dtype)
+    def __init__(
+        self,
+        bounds: tuple[NDArray, NDArray],
+        dtype: Any,
+        of_censored: Loss,
+        places: _Places | None = None,
+    ) -> None:
+        super().__init__(bounds, dtype, places)
         self.of_censored = of_censored
         self.where = np.flatnonzero((self.lower < self.upper) & ~unbounded(self.lower, self.upper))
         self.low, self.high = (bound.flat[self.where] for bound in (self.lower, self.upper))
@@ -104,9 +146,22 @@ class _CellsUnderLoss(DenseCells):
 
 def dense_cells(intervals: Intervals, dtype: Any, loss: Loss) -> DenseCells:
     """Return the cells under a loss; that of the hinge takes no loop over censored cells."""
+    return _cells(intervals.to_bounds(), dtype, loss, None)
+
+
+def observed_cells(intervals: Intervals, loss: Loss) -> DenseCells:
+    """Return the observed cells alone, in double precision."""
+    rows, cols, lower, upper = intervals.triplets()
+    places = _Places(rows, cols, intervals.shape)
+    return _cells((lower[None], upper[None]), np.float64, loss, places)
+
+
+def _cells(
+    bounds: tuple[NDArray, NDArray], dtype: Any, loss: Loss, places: _Places | None
+) -> DenseCells:
     if loss == Hinge():
-        return DenseCells(intervals, dtype)
-    return _CellsUnderLoss(intervals, dtype, loss)
+        return DenseCells(bounds, dtype, places)
+    return _CellsUnderLoss(bounds, dtype, loss, places)
 
 
 def joint_prox(

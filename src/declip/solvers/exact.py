@@ -128,7 +128,7 @@ class _Hard(Splitting):
         self.observed = _Observed(intervals)
 
     def _cells(self, dtype: Any, loss: Loss) -> DenseCells:
-        return _HardCells(self.intervals, dtype)
+        return _HardCells(self.intervals.to_bounds(), dtype)
 
     @property
     def least_threshold(self) -> float:
@@ -141,10 +141,10 @@ class _Hard(Splitting):
     def _is_optimal_at_zero(self) -> bool:
         return not self.cells.nearest(np.zeros(self.intervals.shape)).any()
 
-    def _value(self, X: NDArray, trace_norm: float, loss: Loss) -> float:
+    def _value(self, x: NDArray, trace_norm: float, loss: Loss) -> float:
         return trace_norm
 
-    def look(self, tol: float) -> None:
+    def look(self, tol: float, last: bool = False) -> None:
         """Keep the latest matrix, bracket its trace norm if it is time, and end or go on."""
         state = self.state
         state.best, state.proof = self._model(), _UNKNOWN

@@ -29,8 +29,9 @@ from declip.intervals import Intervals
 from declip.losses import Hinge, Loss
 from declip.lowrank import LowRank
 from declip.objective import Certificate
-from declip.solvers.als import TableResiduals
-from declip.solvers.dense_cells import DenseCells, dense_cells, dot, joint_prox
+from declip.penalties import Ridge
+from declip.solvers.als import TableProblem, TableResiduals, minimise
+from declip.solvers.dense_cells import DenseCells, dense_cells, dot, joint_prox, observed_cells
 from declip.solvers.solution import Solution, Stopping
 from declip.svd import nuclear_norm, operator_norm, shrink_near, truncated_svd
 
@@ -46,7 +47,10 @@ _BALANCE = (1.0, 4.0)  # primal over dual residual: between these nothing is cha
 _SMALL = 128  # smaller side up to which all is done in double precision
 _SINGLE = 1e-5  # relative gap that single precision is good for
 _RANGE = 1e12  # sizes of cells whose squares single precision can sum
-_STALLED = 3  # certificates without progress after which it is left
+_STALLED = (3, 15)  # certificates without progress after which it is left: near the end, or not
+_NEAR_END = 1e-3  # relative gap from which it may be rounding that holds it up
+_SPARSE = 0.15  # share of cells observed up to which sweeps cost less than iterations
+_SWEEPS = 3  # over the factors of X, before it is looked at
 
 
 @dataclass(frozen=True)
@@ -61,6 +65,14 @@ class TracePenalty:
     def weights(self) -> list[float]:
         """One for X, and one for Clip(X) if it has limits."""
         return [self.alpha] if self.limits is None else [self.alpha, self.alpha_clipped]
+
+
+class _Candidate(NamedTuple):
+    """A matrix that is looked at: as a model, its cells, and its trace norm."""
+
+    model: LowRank
+    x: NDArray
+    trace_norm: float
 
 
 class Start(NamedTuple):
@@ -101,13 +113,21 @@ class Splitting:
 
     def __init__(self, intervals: Intervals, penalty: TracePenalty, loss: Loss) -> None:
         self.intervals, self.penalty = intervals, penalty
+        self.large = min(intervals.shape) > _SMALL
+        sparse = len(intervals) <= _SPARSE * intervals.shape[0] * intervals.shape[1]
+        self.swept = self.large and sparse and penalty.limits is None
         self._hold_in(np.float64, loss)
 
     def _hold_in(self, dtype: Any, loss: Loss) -> None:
         """Hold what stays the same, cells and limits, in the precision of the iteration."""
         limits = self.penalty.limits
-        self.cells = self._cells(dtype, loss)
+        self._hold_cells(dtype, loss)
         self.limits = limits and limits.astype(dtype)
+
+    def _hold_cells(self, dtype: Any, loss: Loss) -> None:
+        self.cells = self._cells(dtype, loss)
+        # What a matrix is judged by: if only its observed cells need be looked at, in double.
+        self.judged = observed_cells(self.intervals, loss) if self.swept else self.cells
 
     def _cells(self, dtype: Any, loss: Loss) -> DenseCells:
         return dense_cells(self.intervals, dtype, loss)
@@ -115,7 +135,8 @@ class Splitting:
     def begin(self, start: Start) -> None:
         """Set the state for the first iteration."""
         X = start.model.block().astype(np.float64)
-        value = self._value(X, float(start.model.singular_values().sum()), start.loss)
+        trace_norm = float(start.model.singular_values().sum())
+        value = self._value(self.judged.of(X), trace_norm, start.loss)
         zero = np.zeros_like(X)
         solved = self.limits is None and self._is_optimal_at_zero()
         if solved:
@@ -134,7 +155,7 @@ class Splitting:
     def _single_will_do(self) -> bool:
         """Say whether to begin in single precision: it pays, and squares are within its range."""
         size = float(np.abs(self.state.Z).max())
-        return min(self.state.Z.shape) > _SMALL and 1 / _RANGE < size < _RANGE
+        return self.large and 1 / _RANGE < size < _RANGE
 
     def _is_optimal_at_zero(self) -> bool:
         norm = operator_norm(self.cells.gradient(np.zeros(self.intervals.shape)))
@@ -225,31 +246,50 @@ class Splitting:
     @property
     def due(self) -> bool:
         """Whether it is time for a certificate."""
-        state, large = self.state, min(self.state.Z.shape) > _SMALL
-        if large and state.Z.dtype == np.float64 and state.least == np.inf:
+        state = self.state
+        if self.large and state.Z.dtype == np.float64 and state.least == np.inf:
             return True  # nothing is known yet in double precision
-        return len(state.history) % (_CHECK_EVERY if large else _CHECK_SMALL) == 0
+        return len(state.history) % (_CHECK_EVERY if self.large else _CHECK_SMALL) == 0
 
-    def look(self, tol: float) -> None:
-        """Note the objective, certify it if it is time, and end or go on in double precision."""
+    def look(self, tol: float, last: bool = False) -> None:
+        """Note the objective, certify it if it is time, and end or go on in double precision.
+
+        Of a sparse table or with two norms it is computed only when a certificate is due, and last.
+        """
         state, due = self.state, self.due
+        if not (due or last) and (self.swept or self.limits is not None):
+            state.history.append(state.history[-1])
+            return
         if due and state.loss.has_scale:
             self._update_loss()
-        value, proof = state.history[-1], None
-        if due or self.limits is None:
-            value = self._value(self.X, self._trace_norm(), state.loss)
+        found, proof = self._candidate(), None
+        value = self._value(found.x, found.trace_norm, state.loss)
         enough, single = False, state.Z.dtype == np.float32
         if due and self.settling:
-            proof = self._certificate()
-            enough = self._is_enough(proof.gap / (proof.objective or 1.0), tol)
+            proof = self._certificate(found)
+            gap = proof.gap / (proof.objective or 1.0)
+            enough = self._is_enough(gap, tol)
+            state.converged = enough and (not single or (self.swept and gap <= tol))
             self._balance()
-        state.converged = enough and not single
         if value < state.history[-1] or state.converged:
-            state.best, state.proof = self._model(), proof
+            state.best, state.proof = found.model, proof
         state.history.append(min(value, state.history[-1]))
-        if enough and single:
+        if enough and not state.converged:
             self._go_on_in(np.float64)
             self._value_anew()
+
+    def _candidate(self) -> _Candidate:
+        """Return the latest X, of a sparse table after sweeps over its factors.
+
+        The subspaces of X are near those of the optimum long before its cells meet the observed
+        ones, and a sweep costs little where few are observed. The iteration goes on from X.
+        """
+        model = self._model()
+        if not self.swept:
+            return _Candidate(model, self.X, self._trace_norm())
+        problem = TableProblem(self.intervals, model, Ridge(self.penalty.alpha))
+        model = minimise(problem, self.state.loss, Stopping(_SWEEPS, 0.0), polish=False).model
+        return _Candidate(model, self.judged.of_model(model), float(model.singular_values().sum()))
 
     def _is_enough(self, gap: float, tol: float) -> bool:
         """Say whether the relative gap is small enough, or as small as the precision allows."""
@@ -258,13 +298,13 @@ class Splitting:
         state.least = min(gap, state.least)
         if state.Z.dtype == np.float64:
             return gap <= tol
-        return gap <= max(tol, _SINGLE) or state.stalled == _STALLED
+        return gap <= max(tol, _SINGLE) or state.stalled >= _STALLED[state.least > _NEAR_END]
 
     def _value_anew(self) -> None:
         """Evaluate the best in double precision: no earlier value may be lower by rounding."""
         state, best = self.state, self.state.best
-        X, trace_norm = best.block().astype(np.float64), float(best.singular_values().sum())
-        value = self._value(X, trace_norm, state.loss)
+        x, trace_norm = self.judged.of_model(best), float(best.singular_values().sum())
+        value = self._value(x, trace_norm, state.loss)
         state.history = [max(before, value) for before in state.history]
 
     def _balance(self) -> None:
@@ -286,27 +326,26 @@ class Splitting:
     def _model(self) -> LowRank:
         return LowRank.from_svd(self.found, self.intervals.dtype)
 
-    def _value(self, X: NDArray, trace_norm: float, loss: Loss) -> float:
+    def _value(self, x: NDArray, trace_norm: float, loss: Loss) -> float:
         penalty = self.penalty.alpha * trace_norm
         if self.limits is not None:
-            penalty += self.penalty.alpha_clipped * nuclear_norm(self.limits.clip(X))
-        return loss.objective(self.cells.loss(X), penalty, self.intervals.n_exact)
+            penalty += self.penalty.alpha_clipped * nuclear_norm(self.limits.clip(x))
+        return loss.objective(self.judged.loss(x), penalty, self.intervals.n_exact)
 
     def _update_loss(self) -> None:
         state, penalty = self.state, self.penalty.alpha * self._trace_norm()
         fit = TableResiduals(self.intervals, self._model())
         state.loss, _ = state.loss.estimated(fit, self.cells.loss(self.X), penalty)
-        self.cells = self._cells(state.Z.dtype, state.loss)
+        self._hold_cells(state.Z.dtype, state.loss)
 
-    def _certificate(self) -> Certificate:
-        loss, trace_norm = self.cells.loss(self.X), self._trace_norm()
-        objective = loss + self.penalty.alpha * trace_norm
+    def _certificate(self, found: _Candidate) -> Certificate:
+        objective = self.judged.loss(found.x) + self.penalty.alpha * found.trace_norm
         if self.limits is not None:
             return self._tangent_certificate(objective, self.limits)
         alpha, gaps, ratios = self.penalty.alpha, [], []
-        for point in (self.X, self.state.Z):  # f'(Z) is rho U
-            ratios.append(operator_norm(self.cells.gradient(point)) / alpha)
-            gaps.append(objective + self.cells.conjugate(point, 1 / max(ratios[-1], 1.0)))
+        for x in (found.x, self.judged.of(self.state.Z)):  # f'(Z) is rho U
+            ratios.append(self.judged.norm(self.judged.gradient(x)) / alpha)
+            gaps.append(objective + self.judged.conjugate(x, 1 / max(ratios[-1], 1.0)))
         return Certificate(objective, max(min(gaps), 0.0), ratios[0])
 
     def _tangent_certificate(self, rest: float, limits: Limits) -> Certificate:
@@ -371,7 +410,7 @@ def followed(run: Splitting, start: Start, stopping: Stopping) -> Solution:
     stopped = False
     while len(run.state.history) <= stopping.max_iter and not run.state.converged and not stopped:
         run.step()
-        run.look(stopping.tol)
+        run.look(stopping.tol, last=len(run.state.history) == stopping.max_iter)
         state = tuple(getattr(run.state, field.name) for field in fields(run.state))
         stopping.resume_point.put(state)
         stopped = stopping.on_sweep(_solution(run.state, False, False))
