@@ -116,3 +116,15 @@ def test_imputations_are_written_as_mice_reads_them(capsys, wells, tmp_path):
     known = first["lead"].is_not_null()
     again = drawn.filter(pl.col(".imp") == 3)["lead"]
     assert again.filter(known).to_list() == first["lead"].drop_nulls().to_list()
+
+
+def test_rows_of_one_name_have_ids_of_their_own(capsys, tmp_path):
+    path, rng = tmp_path / "sites.csv", np.random.default_rng(0)
+    values = np.maximum(rng.lognormal(size=(20, 3)), 0.5)
+    names = ["B", *(f"A{i % 4}" for i in range(19))]
+    lines = [f"{name},{a},{b},{c}" for name, (a, b, c) in zip(names, values, strict=True)]
+    path.write_text("\n".join(["site,x,y,z", *lines]))
+    assert run(capsys, "restore", path, "--floor", "0.5", "--imputations", 2, *FAST)[0] == 0
+    long = pl.read_csv(tmp_path / "sites-restored-imputations.csv")
+    assert long.filter(pl.col(".imp") == 0)[".id"].to_list()[:2] == ["B", "A0 / 1"]
+    assert not long.select(".imp", ".id").is_duplicated().any()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +28,8 @@ def write_imputations(
     """Write imputations of a restored table, one below the other, for ``as.mids`` of mice.
 
     Column ``.imp`` counts the tables: 0 is the table with its exact cells alone, 1 to n are drawn.
-    Column ``.id`` names the row. Only one table at a time is in memory.
+    Column ``.id`` names the row, with a count where several have one name. Only one table at a time
+    is in memory.
 
     Parameters
     ----------
@@ -92,11 +94,20 @@ def _lines(view: View, number: int, at: tuple[Any, Any], values: np.ndarray) -> 
     table[at] = values
     columns = {
         ".imp": np.full(view.shape[0], number),
-        ".id": view.row_names if view.cells.row_labels is not None else _numbers(view.shape[0]),
+        ".id": _ids(view),
     }
     columns |= dict(zip(view.col_names, table.T, strict=True))
     return pl.DataFrame(columns).with_columns(pl.col(pl.Float64).fill_nan(None))
 
 
-def _numbers(n: int) -> np.ndarray:
-    return np.arange(1, n + 1)
+def _ids(view: View) -> Any:
+    """Return what names the rows; mice refuses names that come again, so that these are counted."""
+    if view.cells.row_labels is None:
+        return np.arange(1, view.shape[0] + 1)
+    names = view.row_names
+    often, seen = Counter(names), Counter[str]()
+    ids = []
+    for name in names:
+        seen[name] += 1
+        ids.append(f"{name} / {seen[name]}" if often[name] > 1 else name)
+    return ids if len({*ids}) == len(ids) else np.arange(1, len(ids) + 1)
