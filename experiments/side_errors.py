@@ -134,7 +134,7 @@ def study(name: str, seed: int) -> dict[str, dict[str, float]]:
     """Return mean squared errors of the means, in all cells and in those below a limit."""
     table = dict(tables(seed))[name]
     cells = Intervals.from_bounds(table.lower, table.upper)
-    model = BayesCMC(n_samples=150, burn_in=100, random_state=seed)
+    model = BayesCMC(10, n_samples=150, burn_in=100, random_state=seed)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         alone, averaged = ebm_tobit(table, seed)

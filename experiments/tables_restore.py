@@ -33,6 +33,7 @@ from sklearn.impute import IterativeImputer, KNNImputer
 from declip import BayesCMC, EntrySearchCV, Intervals, TrCMC, restore
 from declip.restoration.candidates import CensoredNormal, ColumnTobit, components
 from declip.restoration.predictive import CensoredMixture
+from declip.validation import rank_to_fit
 
 RUNS = Runs(RESULTS / "tables_restore.jsonl")
 PEERS_RUNS = Runs(RESULTS / "peers" / "tables_restore.jsonl")
@@ -58,11 +59,12 @@ def peers(case: ClippedTable, seed: int) -> dict[str, np.ndarray]:
     search = EntrySearchCV(
         TrCMC(tol=1e-3, scale="none"), {"alpha": [30.0, 10.0, 3.0, 1.0]}, cv=3, random_state=seed
     ).fit(Intervals.from_table(holes))
+    rank = rank_to_fit("auto", cells.shape)
     found = {
         "KNN": KNNImputer().fit_transform(holes),
         "chained equations": IterativeImputer(random_state=seed, max_iter=10).fit_transform(holes),
         "soft-impute": search.best_estimator_.reconstruct(),
-        "BayesCMC": BayesCMC(random_state=seed).fit_transform(cells),
+        "BayesCMC": BayesCMC(rank, random_state=seed).fit_transform(cells),
     }
     tables = {name: np.array(x) for name, x in found.items()}
     for x in tables.values():

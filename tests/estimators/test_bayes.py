@@ -179,6 +179,13 @@ def test_auto_takes_a_table_for_a_table_and_no_more_factors_than_it_has(short):
     assert BayesCMC(**SHORT).fit(X[:, :4]).n_components_ == 3
 
 
+@pytest.mark.parametrize(("noise", "most"), [("column", 15), ("row+column", 10), ("global", 10)])
+def test_a_wide_table_may_take_more_factors_than_cells_that_share_a_unit(noise, most):
+    rng = np.random.default_rng(0)
+    model = BayesCMC(noise=noise, n_samples=2, burn_in=2, random_state=0)
+    assert model.fit(rng.normal(size=(40, 30))).n_components_ == most
+
+
 def test_new_rows_are_restored_under_the_fitted_columns(fitted):
     restored = fitted.transform(X[:50])
     clipped, missing = CLIPPED[:50], ~SEEN[:50]

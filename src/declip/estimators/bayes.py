@@ -48,6 +48,7 @@ from declip.validation import (
 __all__ = ["BayesCMC"]
 
 _SPECTRA = 20  # samples whose singular values are averaged
+_FACTORS, _FACTORS_OF_WIDE_TABLES = 10, 20  # of "auto"
 _SIGNS = {"random": 0, "low": 1, "high": -1, "auto": None}
 _WORDS = {sign: word for word, sign in _SIGNS.items()}
 
@@ -68,7 +69,9 @@ class BayesCMC(PosteriorEstimator):
     Parameters
     ----------
     n_components : int or "auto", default="auto"
-        Number of factors at most. "auto" is 10, or one less than the smaller side of the table.
+        Number of factors at most. "auto" is 10; of a table with more than 20 rows and columns half
+        as many as its smaller side has, up to 20, if ``noise`` is that of columns. At most one less
+        than the smaller side.
     ceiling, floor : None, scalar, array-like or mapping, default=None
         Limits, as in `FroCMC`. Where values are rounded to whole numbers and the top of the scale
         is C, a cell at the top says that the value is at least C - 1/2: clip there.
@@ -315,9 +318,7 @@ class BayesCMC(PosteriorEstimator):
 
     def _chosen(self, intervals: Intervals, errors: bool = False) -> Model:
         """Return the model, with "auto" settled."""
-        rank, noise = rank_to_fit(self.n_components, intervals.shape), self.noise
-        if errors:
-            noise = "known"
+        noise = "known" if errors else self.noise
         if noise == "auto":
             ratings = self.missing == "random" and mostly_missing(intervals)
             shared = ratings or self.order == "columns"
@@ -325,6 +326,7 @@ class BayesCMC(PosteriorEstimator):
             two = two_levels(intervals)
             # of two levels throughout, nothing tells the noise of one row from that of another
             noise = "global" if shared and two is not None and two.all() else noise
+        rank = rank_to_fit(self.n_components, intervals.shape, _most_factors(intervals, noise))
         check_level_model(intervals, self.levels, self.missing)
         levels = "shared" if self.levels is True else str(self.levels or "")
         order = course_of(self.order, self.smooth, self.period, intervals.shape)
@@ -440,3 +442,9 @@ def _curve_of(posterior: Posterior) -> dict[str, Any] | None:
         return None
     limit, width, lost = posterior.curve_parameters()
     return {"limit": limit, "width": width, "lost": lost}
+
+
+def _most_factors(intervals: Intervals, noise: str) -> int:
+    """Return the factors of "auto": more for wide tables, whose columns have units of their own."""
+    half = min(intervals.shape) // 2
+    return int(np.clip(half, _FACTORS, _FACTORS_OF_WIDE_TABLES)) if noise == "column" else _FACTORS

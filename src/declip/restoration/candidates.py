@@ -18,6 +18,7 @@ from declip.restoration.settings import KNOWN, Settings
 from declip.solvers.gibbs.covariance import NormalDraws, sample_normal
 from declip.solvers.gibbs.normal_rows import rows_under
 from declip.solvers.gibbs.units import Units
+from declip.validation import rank_to_fit
 
 __all__ = [
     "METHODS",
@@ -251,7 +252,7 @@ def untuned(method: str, intervals: Intervals, settings: Settings) -> Any:
             return CensoredNormal(
                 n_classes=_CLASSES if method == "classes" else 1, n_jobs=n_jobs, **drawn
             )
-        rank = "auto" if settings.n_components is None else settings.n_components
+        rank = settings.n_components or rank_to_fit("auto", intervals.shape)
         noise = "row+column" if method == "bayes+rows" else "auto"
         return BayesCMC(rank, chains=1, noise=noise, max_kept=_DRAWS[1], n_jobs=n_jobs, **drawn)
     if method == "column":
