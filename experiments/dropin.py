@@ -3,8 +3,11 @@
     python experiments/dropin.py
 
 A quarter of the cells of complete tables is removed at random. Every method has its default
-settings, and gets the columns as they are. Reported is the root mean squared error of the removed
-cells, in units of the standard deviation of their column.
+settings (`Restorer` with ``fill="all"``, which changes no value but leaves no cell empty), and gets
+the columns as they are. Reported is the root mean squared error of the removed cells, in units of
+the standard deviation of their column. The second table is of rows that come later: a quarter of
+the rows is left out of the fit, and restored by `transform`; reported is their error over that of
+the same rows in a fit of all of them.
 """
 
 from __future__ import annotations
@@ -25,6 +28,7 @@ from statsmodels.datasets import macrodata, statecrime
 from declip import BayesCMC, FroCMC, Restorer, TrCMC
 
 MISSING = 0.25
+LATER = 0.25  # of the rows
 
 
 def linnerud() -> NDArray:
@@ -51,18 +55,39 @@ METHODS: dict[str, Callable[[int], Any]] = {
     "FroCMC": lambda seed: FroCMC(random_state=seed),
     "TrCMC": lambda _: TrCMC(),
     "BayesCMC": lambda seed: BayesCMC(random_state=seed),
-    "Restorer": lambda seed: Restorer(random_state=seed),
+    "Restorer": lambda seed: Restorer(fill="all", random_state=seed),
     "IterativeImputer": lambda seed: IterativeImputer(random_state=seed),
     "KNNImputer": lambda _: KNNImputer(),
 }
 
 
-def run(truth: NDArray, method: str, seed: int) -> dict[str, float]:
+OURS = ("FroCMC", "TrCMC", "BayesCMC", "Restorer")
+
+
+def without_some(truth: NDArray, seed: int) -> NDArray:
     hidden = np.random.default_rng(seed).random(truth.shape) < MISSING
-    table = np.where(hidden, np.nan, truth)
+    return np.where(hidden, np.nan, truth)
+
+
+def error(filled: NDArray, table: NDArray, truth: NDArray, unit: NDArray) -> float:
+    errors = ((filled - truth) / unit)[np.isnan(table)]
+    return float(np.sqrt(np.mean(errors**2)))
+
+
+def run(truth: NDArray, method: str, seed: int) -> dict[str, float]:
+    table = without_some(truth, seed)
     filled = METHODS[method](seed).fit_transform(table)
-    errors = ((filled - truth) / truth.std(axis=0))[hidden]
-    return {"error": float(np.sqrt(np.mean(errors**2)))}
+    return {"error": error(filled, table, truth, truth.std(axis=0))}
+
+
+def run_later(truth: NDArray, method: str, seed: int) -> dict[str, float]:
+    """Return the errors of rows that were not fitted, and of the same rows if they were."""
+    table, unit = without_some(truth, seed), truth.std(axis=0)
+    later = np.random.default_rng(seed + 1000).random(len(truth)) < LATER
+    known = METHODS[method](seed).fit(table[~later])
+    found = known.transform(table[later]), METHODS[method](seed).fit_transform(table)[later]
+    errors = (error(x, table[later], truth[later], unit) for x in found)
+    return dict(zip(("transform", "joint"), errors, strict=True))
 
 
 def main() -> None:
@@ -72,28 +97,41 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, nargs="+", default=range(3))
     args = parser.parse_args()
     warnings.simplefilter("ignore")
-    runs = Runs(RESULTS / "dropin.jsonl")
-    errors: dict[str, dict[str, float]] = {}
+    errors, later = Runs(RESULTS / "dropin.jsonl"), Runs(RESULTS / "new_rows.jsonl")
+    lines: list[list[str]] = []
+    ratios: list[list[str]] = []
     with progress() as bar:
         for name, load in bar.track(list(TABLES.items()), description="tables"):
             truth = load()
-            errors[name] = {
-                method: float(np.mean([_error(runs, name, truth, method, s) for s in args.seeds]))
-                for method in METHODS
-            }
-    lines = (_line(*row) for row in errors.items())
+            found = [_runs(errors, name, truth, method, args.seeds, run) for method in METHODS]
+            lines.append([name, *(f"{_mean(runs, 'error'):.3f}" for runs in found)])
+            found = [_runs(later, name, truth, method, args.seeds, run_later) for method in OURS]
+            ratios.append([name, *(f"{_ratio(runs):.3f}" for runs in found)])
     publish("dropin", markdown_table(["table", *METHODS], lines))
+    publish("new_rows", markdown_table(["table", *OURS], ratios))
 
 
-def _error(runs: Runs, name: str, truth: NDArray, method: str, seed: int) -> float:
-    settings = {"missing": MISSING, "shape": list(truth.shape), "seed": seed}
-    return runs.resume(f"{name}, {method}, {seed}", settings, lambda: run(truth, method, seed))[
-        "error"
+def _runs(
+    runs: Runs, name: str, truth: NDArray, method: str, seeds: Any, make: Callable[..., Any]
+) -> list[dict[str, Any]]:
+    """Return the runs of a method on a table, one a seed."""
+    settings = {"missing": MISSING, "shape": list(truth.shape)}
+    return [
+        runs.resume(
+            f"{name}, {method}, {seed}",
+            settings | {"seed": seed},
+            lambda s=seed: make(truth, method, s),
+        )
+        for seed in seeds
     ]
 
 
-def _line(name: str, row: dict[str, float]) -> list[str]:
-    return [name, *(f"{error:.3f}" for error in row.values())]
+def _mean(runs: list[dict[str, Any]], what: str) -> float:
+    return float(np.mean([found[what] for found in runs]))
+
+
+def _ratio(runs: list[dict[str, Any]]) -> float:
+    return _mean(runs, "transform") / _mean(runs, "joint")
 
 
 if __name__ == "__main__":

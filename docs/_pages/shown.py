@@ -101,6 +101,7 @@ MAKERS: dict[str, Callable[[], str]] = {
     "side_information": lambda: f"\n{(RESULTS / 'side_information.md').read_text()}",
     "stock_outs": lambda: kept_result("stock_outs"),
     "stream": lambda: kept_result("stream"),
+    "new_rows": lambda: kept_result("new_rows"),
     "levels": kept_levels,
     "level_ranks": lambda: kept_result("level_ranks"),
     "missing_conditions": lambda: kept_result("missing_conditions"),
