@@ -120,6 +120,8 @@ def test_of_a_column_that_nothing_determines_only_the_usual_is_told(truth):
         ({"criterion": [1, 2]}, "one for each of the 3 columns"),
         ({"confidence": 95}, "confidence must lie between 0 and 1; got 95"),
         ({"n": 1}, "at least 2 imputations; got 1"),
+        ({"statistics": []}, "Nothing is asked: name a statistic"),
+        ({"statistics": ["p0"]}, "There is no statistic 'p0'"),
     ],
 )
 def test_what_cannot_be_asked_is_refused(restored, asked, message):
@@ -146,3 +148,11 @@ def test_memory_does_not_grow_with_the_number_of_imputations(restored):
     peak(3)  # what is computed once
     few, many = peak(3), peak(60)
     assert many < few + 60 * 120 * 3 * 8 / 10  # a tenth of what the tables would take
+
+
+@pytest.mark.parametrize("missing", [np.nan, None, pd.NA])
+def test_rows_without_a_label_are_one_group(restored, missing):
+    labels = pd.Series(["x", "y", missing] * 40, dtype=object)
+    found = restored.summary(["mean"], by=labels, n=2).as_columns()
+    assert len(set(map(str, found["group"]))) == 3
+    assert set(found["n"]) == {40}

@@ -18,6 +18,7 @@ __all__ = ["DEFAULT", "SHARE_ABOVE", "Statistic", "statistics_of"]
 DEFAULT = ("mean", "geometric_mean", "sd", "median", "p95")
 SHARE_ABOVE = "share_above"
 _PERCENTILE = re.compile(r"p(\d{1,2}(?:\.\d+)?)")
+_NAMED = ("mean", "geometric_mean", "sd", "median")
 _WOODRUFF = 1.0  # standard errors of the share from which that of a quantile is read off
 
 
@@ -96,13 +97,18 @@ def statistics_of(names: Sequence[str]) -> list[str]:
     if isinstance(names, str):
         names = [names]
     for name in names:
-        known = name in ("mean", "geometric_mean", "sd", "median")
-        if not known and not (isinstance(name, str) and _PERCENTILE.fullmatch(name)):
+        if name not in _NAMED and not (isinstance(name, str) and _is_percentile(name)):
             raise ValueError(
                 f"There is no statistic {name!r}: choose among 'mean', 'geometric_mean', 'sd', "
                 "'median' and percentiles such as 'p90'; a criterion adds the share above it."
             )
     return list(dict.fromkeys(names))
+
+
+def _is_percentile(name: str) -> bool:
+    """Tell a percentile between the least value and the largest."""
+    found = _PERCENTILE.fullmatch(name)
+    return found is not None and float(found[1]) > 0
 
 
 def _log_mean(x: NDArray) -> tuple[float, float]:

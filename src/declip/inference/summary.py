@@ -229,6 +229,8 @@ class Questions:
         if isinstance(confidence, bool) or not (0 < confidence < 1):
             raise ValueError(f"confidence must lie between 0 and 1; got {confidence!r}.")
         criteria = None if criterion is None else _criteria(criterion, columns)
+        if criteria is None and not names:
+            raise ValueError("Nothing is asked: name a statistic, such as 'mean', or a criterion.")
         return cls(
             names + ([SHARE_ABOVE] if criteria is not None else []), log, criteria, confidence
         )

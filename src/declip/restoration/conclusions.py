@@ -115,7 +115,15 @@ def _labels(r: Restoration, by: Any, names: Sequence[Any]) -> list[Any]:
     labels = series.to_list() if isinstance(series, nw.Series) else np.asarray(by).tolist()
     if len(labels) != n_rows:
         raise ValueError(f"by must have a label for each of the {n_rows} rows; got {len(labels)}.")
-    return labels
+    return [None if _is_missing(label) else label for label in labels]
+
+
+def _is_missing(label: Any) -> bool:
+    """Tell None, NaN, NaT and the NA of pandas, which is neither equal to itself nor not."""
+    try:
+        return label is None or bool(label != label)
+    except TypeError:
+        return True
 
 
 def _values_of(r: Restoration, by: Any, names: Sequence[Any]) -> list[Any]:

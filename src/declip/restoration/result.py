@@ -307,7 +307,8 @@ class Restoration:
         statistics : sequence of str
             "mean", "geometric_mean", "sd", "median" and percentiles such as "p90".
         by : str or array-like, optional
-            A column of the table whose values are groups of rows, or a label for each row.
+            A column of the table whose values are groups of rows, or a label for each row; rows
+            without a label are a group of their own.
         criterion : float, sequence or mapping, optional
             Adds the share of values above it: one for all columns, one for each, or a mapping from
             column to number, in the units of the columns.
