@@ -169,3 +169,10 @@ def test_trace_norm_warm_start_of_a_grown_table_begins_at_the_old_factors():
     assert warm.history_[0] < 0.5 * cold.history_[0]
     assert warm.n_iter_ < cold.n_iter_
     assert_allclose(warm.objective_, cold.objective_, rtol=1e-3)
+
+
+def test_rows_of_one_name_are_not_extended():
+    table = pd.DataFrame(np.eye(4), index=["a", "a", "b", "c"], columns=list("wxyz"))
+    model = FroCMC(1, random_state=0).fit(table)
+    with pytest.raises(ValueError, match="Two rows of the fitted table are named 'a'"):
+        model.extend(table[2:] + 1, replace_known=True)

@@ -139,3 +139,8 @@ def test_limits_of_which_no_column_is_left_are_no_limits():
         warnings.simplefilter("error")
         model = restorer(ceiling={"bmi": 30.0}).fit(SEEN[["age", "s1", "s2"]])
     assert model.limits_ == (None, None)
+
+
+def test_columns_of_one_name_are_refused_by_it():
+    with pytest.raises(ValueError, match="Two columns are named 'bmi': rename one of them"):
+        restorer(ceiling=None).fit(pd.concat([SEEN, SEEN[["bmi"]]], axis=1))

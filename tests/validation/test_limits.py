@@ -268,3 +268,9 @@ def test_a_frame_of_limits_without_labels_goes_by_position_beside_other_rows():
     table, ceiling = shuffled([7, 5, 6])
     found = limit_of_cells(ceiling, table_to_triplets(table))
     assert found[::2].tolist() == [10.0, 20.0, 30.0]
+
+
+def test_a_series_for_more_rows_than_columns_goes_by_row():
+    table = pd.DataFrame({"a": [1.0, 2.0, 3.0], "b": [4.0, 5.0, 6.0]})
+    found = limit_of_cells(pd.Series([10.0, 20.0, 30.0]), table_to_triplets(table))
+    assert found.tolist() == [10.0, 10.0, 20.0, 20.0, 30.0, 30.0]

@@ -8,7 +8,13 @@ from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
 from declip import Intervals
-from declip.validation import check_cells, check_logarithms, check_selection, check_triplets
+from declip.validation import (
+    check_cells,
+    check_logarithms,
+    check_selection,
+    check_triplets,
+    label_positions,
+)
 
 
 @st.composite
@@ -189,3 +195,13 @@ def test_the_first_cell_clipped_at_zero_is_named_before_its_logarithm_is_taken()
     lower, upper = np.array([1.0, 0.0, -np.inf]), np.array([1.0, np.inf, 2.0])
     with pytest.raises(ValueError, match=r"^1 cell has a ceiling .* row 1, column 1 .* with 0:"):
         check_logarithms(table, *where, lower, upper)
+
+
+def test_a_label_that_two_rows_have_is_not_looked_up():
+    labels = np.array(["a", "b", "a"], object)
+    with pytest.raises(ValueError, match="2 rows of the table of the fit are named 'a': give"):
+        label_positions(["b", "a"], labels, "row")
+
+
+def test_a_label_of_one_row_is_looked_up_beside_others_that_are_not():
+    assert label_positions(["b"], np.array(["a", "b", "a"], object), "row").tolist() == [1]

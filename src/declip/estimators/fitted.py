@@ -292,7 +292,8 @@ class FittedTable(TableTransformer, Generic[Matrix]):
 
         Each cell is hidden once (in five parts), its row solved for from the others with the fitted
         column factors, and the distance of the prediction from the cell's interval taken, in the
-        unit that the fit has for its column. Higher is better.
+        unit that the fit has for its column. Higher is better; scores of fits that differ in
+        ``scale`` are not in the same unit.
 
         Parameters
         ----------

@@ -158,10 +158,10 @@ class Restorer(TableTransformer):
         if isinstance(X, Intervals):
             found = named_columns(X.shape[1], X.col_labels)
         else:
-            reader = BaseEstimator()
+            reader, table = BaseEstimator(), opened(X)
             validate_data(reader, X, reset=True, skip_check_array=True)
             found = vars(reader)
-            ceiling, floor = limits_of(opened(X), ceiling, floor, self.rounding)
+            ceiling, floor = limits_of(table, ceiling, floor, self.rounding)
         restoration = restore(X, ceiling, floor, **params, **known._asdict(), progress=False)
         if restoration.intervals.n_censored == 0 and not (ceiling is None and floor is None):
             warn_nothing_clipped(ceiling is not None, floor is not None)

@@ -34,6 +34,8 @@ def places_by_label(
     kinds = [{isinstance(name, str) for name in part} for part in names]
     if kinds[0] != kinds[1] and all(kinds):
         _refuse_other_labels(names, axis)
+    for part, whose in zip(names, ("the fitted table", "the new cells"), strict=True):
+        _refuse_twice(part, axis, whose)
     position = {name: i for i, name in enumerate(names[0])}
     for name in names[1]:
         position.setdefault(name, len(position))
@@ -65,6 +67,18 @@ def refuse_known_cells(rows: Any, cols: Any, labels: tuple[Any, Any]) -> NoRetur
         "replace_known=True they count as they are now. New rows without labels are for "
         "partial_fit, or counted from the end of the fitted table on."
     )
+
+
+def _refuse_twice(names: list[Any], axis: str, whose: str) -> None:
+    """Refuse labels of which two are the same, so that one cannot be told from the other."""
+    seen: set[Any] = set()
+    for name in names:
+        if name in seen:
+            raise ValueError(
+                f"Two {axis}s of {whose} are named {name!r}, and cannot be told apart: name each "
+                "differently."
+            )
+        seen.add(name)
 
 
 def _refuse_other_labels(names: list[list[Any]], axis: str) -> NoReturn:

@@ -288,6 +288,8 @@ def _aligned(limit: Table, cells: Triplets, side: Side) -> NDArray[Any]:
 def _from_series(limit: Any, cells: Triplets, side: Side) -> tuple[Kind, NDArray[Any]]:
     """Return the limits of a Series by column; by row, if it has the labels of the rows."""
     labels, rows = list(limit.index), cells.row_labels
+    if rows is None and cells.shape[0] > cells.shape[1]:  # then they number no columns
+        rows = np.arange(cells.shape[0])
     columns = set() if cells.col_labels is None else set(cells.col_labels)
     if rows is None or set(labels) != set(rows) or columns.issuperset(labels):
         return "column", _from_mapping(limit.to_dict(), cells, side)

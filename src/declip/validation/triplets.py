@@ -1,5 +1,6 @@
 """Observed cells: what every kind of input becomes, sorted by row, then column."""
 
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from numbers import Integral
@@ -144,7 +145,8 @@ def label_positions(given: Any, labels: NDArray[Any] | None, axis: str) -> NDArr
             f"The {axis}s of the table of the fit have no labels, by which to look up {given!r}: "
             "give their positions, counted from 0."
         )
-    position = {label: i for i, label in enumerate(labels.tolist())}
+    names = labels.tolist()
+    position = {label: i for i, label in enumerate(names)}
     asked = np.asarray(given, dtype=object).ravel().tolist()
     unknown = [label for label in asked if label not in position]
     if unknown:
@@ -152,6 +154,14 @@ def label_positions(given: Any, labels: NDArray[Any] | None, axis: str) -> NDArr
             f"The table of the fit has no {axis} {unknown[0]!r}"
             + (f", nor {len(unknown) - 1} others that were asked for." if unknown[1:] else ".")
         )
+    if len(position) < len(names):
+        several = Counter(names)
+        for label in asked:
+            if several[label] > 1:
+                raise ValueError(
+                    f"{several[label]} {axis}s of the table of the fit are named {label!r}: give "
+                    "their positions, counted from 0."
+                )
     return np.array([position[label] for label in asked], np.int32)
 
 
