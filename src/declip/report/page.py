@@ -58,7 +58,8 @@ def write_report(
     --------
     >>> from pathlib import Path
     >>> from tempfile import TemporaryDirectory
-    >>>     >>> import declip
+    >>> import numpy as np
+    >>> import declip
     >>> from declip.report import write_report
     >>> rng = np.random.default_rng(0)
     >>> table = np.minimum(rng.normal(size=(40, 1)) + 0.2 * rng.normal(size=(40, 4)), 1)
