@@ -69,6 +69,23 @@ def test_classes_that_limits_cut_keep_their_own_spread():
     assert np.median(classes) < 0.6 * np.median(wide)
 
 
+def test_rows_of_a_class_that_are_tied_do_not_take_its_variance_away():
+    # half of a column is one value: a class of nothing else had a precision of 1e30, by which what
+    # is said of its other cells was off by orders of magnitude
+    rng = np.random.default_rng(2)
+    rows = rng.normal(size=(150, 4))
+    rows[:75, 1] = -1.4
+    rows[:75, 2:] += 1.5
+    cells = Intervals.from_table(np.minimum(rows, 0.5), ceiling=0.5)
+    found = sample_normal(cells, n_classes=5, n_samples=80, burn_in=40, n_kept=20, seed=0)
+    at = np.nonzero(rows >= 0.5)
+    for draw in range(len(found)):
+        centre, sd = found.conditional(draw, *at)
+        assert np.abs(centre).max() < 10  # the values end at about 5
+        assert sd.max() < 10
+    assert np.diagonal(found.precision, axis1=2, axis2=3).max() < 1e6
+
+
 def test_columns_alone_have_the_posterior_of_a_censored_normal():
     # on a grid; the prior is flat in the mean, of a variance v it is v^-1.5 exp(-0.15 / v)
     rng = np.random.default_rng(3)

@@ -16,6 +16,7 @@ __all__ = ["NormalDraws", "all_bounds", "sample_columns", "sample_normal"]
 
 _PRIOR_VARIANCE = 0.3  # of a column in standard units, worth one row more than it has columns
 _PRIOR_ROWS = 5  # more than columns, that the covariance which classes share is worth to each
+_LEAST_SCATTER = 0.01  # of a class in each column, beside what classes share: rows may be tied
 _CONCENTRATION = 1.0  # rows that all classes together count as having before any was seen
 _FIRST_SWEEPS, _MORE_SWEEPS = 30, 10  # before the first draw, and from one to the next
 _CHAINS = 5  # of columns alone: sweeps of a small table cost the same for several
@@ -103,14 +104,15 @@ class _Classes:
     def shared(self, rng: np.random.Generator) -> NDArray[np.float64]:
         """Draw the scatter that covariances have in common; a single class needs none to share.
 
-        A class that limits hide in some columns has the spread of the others there.
+        A class that limits hide in some columns has the spread of the others there, and one whose
+        rows are tied in a column keeps a little.
         """
         n_classes, p = self.mu.shape
         if n_classes == 1:
             return _PRIOR_VARIANCE * np.eye(p)
         L = _root(self.precision.sum(axis=0) + np.eye(p) / _PRIOR_VARIANCE)
         F = _wishart_factor(L, p + n_classes * (p + _PRIOR_ROWS), rng)
-        return F @ F.T
+        return F @ F.T + _LEAST_SCATTER * np.eye(p)
 
     def labels(self, Z: NDArray, rng: np.random.Generator) -> NDArray[np.intp]:
         """Draw the classes of complete rows."""
