@@ -148,6 +148,17 @@ def test_limits_of_columns_replace_that_of_the_table(file):
     assert table.intervals.by_row.lower.tolist() == [5, 7]
 
 
+def test_half_a_step_inside_the_end_of_whole_numbers_is_a_limit_at_it(file):
+    path = file("a,b\n" + "1,5\n2,4\n3,3\n4,5\n5,1\n5,2\n" * 4)
+    half, whole = (
+        read_table(path, ceiling=ceiling, floor=floor).intervals.to_bounds()
+        for ceiling, floor in ((4.5, 1.5), (5, 1))
+    )
+    np.testing.assert_array_equal(half, whole)
+    with pytest.raises(TableFileError, match="are above their ceiling"):
+        read_table(path, ceiling=4.4)
+
+
 def test_blank_lines_are_skipped_and_lines_counted_as_in_the_file(file):
     text = "\nid,x\n\na,1\n\n\nb,oops\nc,3\n\n"
     assert message(file(text)).startswith("line 7, column 'x': 'oops'")

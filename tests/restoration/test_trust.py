@@ -147,6 +147,16 @@ def test_undetermined_cells_stay_at_their_limit_unless_a_guess_is_asked_for():
     assert np.isfinite(guessed.table).all()
 
 
+def test_a_cell_in_an_undetermined_column_says_nothing_of_its_row():
+    truth, _, _ = two_factors(2, n=80, p=5)
+    seen = np.column_stack([np.minimum(truth, 1.0), np.full(80, 1.0)])
+    seen[3, :5] = np.nan
+    r = restore(seen, ceiling=1.0, method="bayes")
+    assert (r.flags[3] == "undetermined").all()
+    assert np.isnan(r.table[3, :5]).all()
+    assert any("1 row (3) not determined" in w for w in r.warnings)
+
+
 def test_rows_of_limits_alone_are_restored_by_their_columns():
     truth, _, _ = two_factors(3, n=80, p=5)
     seen = np.minimum(truth, 1.0)

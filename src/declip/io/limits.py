@@ -13,6 +13,7 @@ from declip.io.errors import TableFileError
 from declip.io.layouts import Listed
 from declip.io.problems import Remedy
 from declip.io.words import CODES_BEYOND
+from declip.rounding import limits_on_grid
 from declip.validation import Triplets, apply_limits, resolve_limit
 from declip.validation.limits import Side
 from declip.validation.triplets import where
@@ -68,6 +69,7 @@ def apply_given(
     exact = lower == upper
     labels = listed.row_labels, listed.col_labels
     cells = Triplets(rows[exact], cols[exact], lower[exact], listed.shape, *labels)
+    ceiling, floor = limits_on_grid(cells.values, ceiling, floor)
     try:
         _refuse_codes_beyond(listed, cells, ceiling, floor)
         lower[exact], upper[exact] = apply_limits(cells, ceiling, floor)

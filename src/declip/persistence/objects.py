@@ -32,7 +32,7 @@ _ROOMS = {
     "declip.restoration.model": ("FittedMethod", "RestorationModel"),
     "declip.restoration.restorer": ("Restorer",),
     "declip.restoration.result": ("Restoration",),
-    "declip.restoration.rounding": ("RoundingGrid",),
+    "declip.rounding": ("RoundingGrid",),
     "declip.restoration.settings": ("Settings",),
     "declip.restoration.shrinkage": ("TailShrinkage",),
     "declip.restoration.tasks": ("Scaled",),

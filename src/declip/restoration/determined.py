@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,8 +19,8 @@ _EVIDENCE = 30  # judged cells from which a column is decided upon alone
 class Determined:
     """Which rows and columns the data determine.
 
-    A row needs an observed cell, of which a limit will do, or features; a column needs exact cells
-    of two different values, since nothing else says how far it spreads.
+    A column needs exact cells of two different values, since nothing else says how far it spreads;
+    a row needs a cell in such a column, of which a limit will do, or features.
     """
 
     rows: NDArray[np.bool_]
@@ -33,7 +33,17 @@ class Determined:
         low, high = np.full(n_cols, np.inf), np.full(n_cols, -np.inf)
         np.minimum.at(low, side.exact_idx, side.value)
         np.maximum.at(high, side.exact_idx, side.value)
-        return cls(described | (side.row_sizes > 0), low < high)
+        return cls(np.zeros(0, bool), low < high).for_rows(intervals, described)
+
+    def for_rows(self, intervals: Intervals, described: bool = False) -> Determined:
+        """Return the same columns with other rows."""
+        side = intervals.by_row
+        if self.cols.all():
+            return replace(self, rows=described | (side.row_sizes > 0))
+        rows = np.full(intervals.shape[0], described)
+        rows[side.exact_rows()[self.cols[side.exact_idx]]] = True
+        rows[side.censored_rows()[self.cols[side.censored_idx]]] = True
+        return replace(self, rows=rows)
 
     def at(self, rows: NDArray, cols: NDArray) -> NDArray[np.bool_]:
         """Tell which cells are in determined rows and columns."""

@@ -152,9 +152,7 @@ class RestorationModel:
             )
             for m in self.methods
         ]
-        determined = replace(
-            self.determined, rows=Determined.of(intervals, self.settings.describes_rows).rows
-        )
+        determined = self.determined.for_rows(intervals, self.settings.describes_rows)
         return replace(self, methods=methods, table=table, determined=determined)
 
     def _side_of(self, intervals: Intervals, known: Known) -> dict[str, Any]:

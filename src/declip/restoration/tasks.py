@@ -18,9 +18,9 @@ from declip.model_selection.splits import keep_cells
 from declip.reclip import Reclipped, reclip
 from declip.restoration.candidates import components
 from declip.restoration.predictive import CensoredMixture, outermost
-from declip.restoration.rounding import RoundingGrid
 from declip.restoration.settings import NOTHING, Settings
 from declip.restoration.shrinkage import HiddenCells
+from declip.rounding import RoundingGrid
 from declip.scaling import Scaling
 
 __all__ = ["Evidence", "Scaled", "Task", "fitted", "tasks_of"]

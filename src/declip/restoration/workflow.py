@@ -36,10 +36,10 @@ from declip.restoration.missing import WhyMissing
 from declip.restoration.model import RestorationModel
 from declip.restoration.output_kind import OutputKind
 from declip.restoration.result import Restoration
-from declip.restoration.rounding import RoundingGrid, apparent_levels
 from declip.restoration.sampling import in_whole_table, rows_to_learn_from
 from declip.restoration.settings import Settings
 from declip.restoration.tasks import Scaled
+from declip.rounding import apparent_levels, limits_on_grid
 from declip.scales import VALUE_SCALES
 from declip.scaling import SCALES, scaled_by_rows
 from declip.validation import check_choice, check_known, check_rank, check_some_exact, name_some
@@ -291,20 +291,7 @@ def limits_of(X: Container, ceiling: Any, floor: Any, rounding: str) -> tuple[An
     """Return the limits of a table: those given, or for values on a grid the ends of it."""
     ceiling, floor = X.limit(ceiling, "ceiling"), X.limit(floor, "floor")
     if rounding == "auto" and (np.isscalar(ceiling) or np.isscalar(floor)):
-        return _on_the_grid(as_intervals(X), ceiling, floor)
-    return ceiling, floor
-
-
-def _on_the_grid(seen: Intervals, ceiling: Any, floor: Any) -> tuple[Any, Any]:
-    """Return limits that lie half a step inside the ends of a rounded table at these ends."""
-    values = seen.by_row.value.astype(np.float64)
-    if values.size == 0:
-        return ceiling, floor
-    low, high = 0.5 * RoundingGrid.of(seen, shared=True).sizes[:, 0]
-    if np.isscalar(ceiling) and high > 0 and np.isclose(values.max() - high, ceiling):
-        ceiling = values.max()
-    if np.isscalar(floor) and low > 0 and np.isclose(values.min() + low, floor):
-        floor = values.min()
+        return limits_on_grid(as_intervals(X).by_row.value, ceiling, floor)
     return ceiling, floor
 
 
@@ -376,7 +363,7 @@ def _warnings(
         yield f"{some} kept at the limit: restoring shows no gain there."
     outcome = "left at the limit or empty" if settings.fill == "determined" else "guessed"
     for axis, known, labels, need in (
-        (names[0], determined.rows, intervals.row_labels, "an observed cell"),
+        (names[0], determined.rows, intervals.row_labels, "a cell in a determined column"),
         (names[1], determined.cols, intervals.col_labels, "exact cells of two different values"),
     ):
         if not known.all():

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from numbers import Real
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,7 +12,7 @@ from numpy.typing import NDArray
 from declip.censoring import left_censored, right_censored
 from declip.intervals import Intervals, face_value
 
-__all__ = ["RoundingGrid", "apparent_levels"]
+__all__ = ["RoundingGrid", "apparent_levels", "limits_on_grid"]
 
 _NEAREST = 5  # steps at an end of a column, the smallest of which counts
 _FEWEST = 2  # steps without which none is found, unless
@@ -98,6 +100,27 @@ def apparent_levels(intervals: Intervals) -> NDArray | None:
         return None
     steps = np.diff(values)
     return values if np.ptp(steps) <= _SAME * np.ptp(values) else None
+
+
+def limits_on_grid(values: NDArray, ceiling: Any, floor: Any) -> tuple[Any, Any]:
+    """Return limits of all values that lie half a step inside their ends at these ends.
+
+    Of answers from 1 to 5 a ceiling of 4.5 says the same as one of 5.
+    """
+    too_low, too_high = _passes(-values, floor, -1.0), _passes(values, ceiling, 1.0)
+    if too_low or too_high:
+        seen = Intervals.from_table(values[:, None])
+        low, high = 0.5 * RoundingGrid.of(seen, shared=True).sizes[:, 0]
+        if too_high and high > 0 and np.isclose(float(values.max()) - high, ceiling):
+            ceiling = float(values.max())
+        if too_low and low > 0 and np.isclose(float(values.min()) + low, floor):
+            floor = float(values.min())
+    return ceiling, floor
+
+
+def _passes(values: NDArray, limit: Any, sign: float) -> bool:
+    """Tell whether values pass the one limit that all have, if that is how it was given."""
+    return isinstance(limit, Real) and values.size > 0 and bool(values.max() > sign * limit)
 
 
 def _sharing(

@@ -4,7 +4,7 @@ import numpy as np
 from numpy.testing import assert_allclose, assert_array_equal
 
 from declip import Intervals, restore
-from declip.restoration.rounding import RoundingGrid, apparent_levels
+from declip.rounding import RoundingGrid, apparent_levels
 
 INF = np.inf
 
