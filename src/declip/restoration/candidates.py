@@ -280,9 +280,9 @@ def methods_to_weigh(intervals: Intervals, settings: Settings) -> list[str]:
     n_rows, n_cols = intervals.shape
     covariance = n_cols <= _MOST_COVARIANCES and n_rows * n_cols <= _MOST_KEPT
     classes = n_rows >= _ROWS_OF_A_CLASS * _CLASSES and n_cols <= _MOST_COLUMNS_OF_CLASSES
-    classes &= n_rows * n_cols <= _MOST_IN_CLASSES
+    classes &= n_rows * n_cols <= _MOST_IN_CLASSES and settings.work >= 1
     # more work than what they gain in the study of `restore` is worth by default
-    more = ["tobit", "tobit+bias", *(["classes"] if classes else [])] if settings.work > 1 else []
+    more = ["tobit", "tobit+bias"] if settings.work > 1 else []
     # with few cells observed BayesCMC has noise scales of rows by itself
     rows = settings.by_rows and len(intervals) >= _SPARSE * n_rows * n_cols
     return [
@@ -291,6 +291,7 @@ def methods_to_weigh(intervals: Intervals, settings: Settings) -> list[str]:
         *(["bayes+rows"] if rows else []),
         *(["normal"] if covariance else []),
         "column",
+        *(["classes"] if classes else []),
         *more,
     ]
 

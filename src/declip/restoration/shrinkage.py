@@ -14,9 +14,10 @@ from declip.restoration.predictive import CensoredMixture
 __all__ = ["HiddenCells", "TailShrinkage"]
 
 # Settled on the tables that the study of `restore` names as those it was tuned on.
-_SPREADS = (0.05, 0.2, 0.4, 0.7, 1.0)  # standard deviations of log c, between which data decide
-_ELSEWHERE = 1.1  # spreads from the log c of a column to that at any one limit, moved or real
-_CAUTION = 1.1  # of values: log c is taken larger by so many times its variance
+# standard deviations of log c, between which data decide
+_SPREADS = (0.05, 0.2, 0.4, 0.7, 1.0, 1.4, 2.0, 2.8)
+_ELSEWHERE = 1.2  # spreads from the log c of a column to that at any one limit, moved or real
+_CAUTION = 0.7  # of values: log c is taken larger by so many times its variance
 _GRID = np.linspace(-1.6, 2.4, 26)  # of log c
 _NONE = int(np.argmin(abs(_GRID)))
 _ENOUGH_CELLS = 20_000
