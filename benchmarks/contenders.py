@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from benchmarks.shapes import CEILING, Ratings, ratings, split
+from benchmarks.shapes import CEILING, Ratings, centred, ratings
 from declip.intervals import Intervals
 from declip.lowrank import LowRank
 from declip.objective import objective
@@ -157,9 +157,9 @@ def resident_mb() -> float:
         return int(file.read().split()[1]) * resource.getpagesize() / 2**20
 
 
-def rmse(model: LowRank, test: Ratings) -> float:
-    """Return the error of held-out ratings, by predictions within the scale."""
-    found = np.clip(model.predict(test.rows, test.cols), 0.5, CEILING)
+def rmse(model: LowRank, test: Ratings, mean: float = 0.0) -> float:
+    """Return the error of held-out ratings, by predictions within the scale; the mean is added."""
+    found = np.clip(model.predict(test.rows, test.cols) + mean, 0.5, CEILING)
     return float(np.sqrt(np.mean((found - test.values) ** 2)))
 
 
@@ -170,7 +170,7 @@ def measure(name: str, shape: str, k: int, epochs: int, held_out: bool = False) 
     prepare(ratings("200k"))  # what is loaded late is loaded now
     fit(prepare(ratings("200k")), 4, 1)
     raw = ratings(shape)
-    raw, test = split(raw) if held_out else (raw, None)
+    raw, test, mean = centred(raw) if held_out else (raw, None, 0.0)
     data = prepare(raw)
     forget_peak()
     before, cpu, wall = resident_mb(), time.process_time(), time.perf_counter()
@@ -181,7 +181,7 @@ def measure(name: str, shape: str, k: int, epochs: int, held_out: bool = False) 
         model = LowRank(*(np.ascontiguousarray(F, np.float32) for F in factors))
         cells = Intervals.from_triplets(*raw[:3], shape=raw.shape)
         found["objective"] = objective(cells, model.balanced()[0], Ridge(ALPHA))
-        found["error"] = None if test is None else rmse(model, test)
+        found["error"] = None if test is None else rmse(model, test, mean)
     return {"name": name, "shape": shape, "k": k, "epochs": epochs, "ceiling": CEILING, **found}
 
 

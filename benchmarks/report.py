@@ -131,11 +131,15 @@ def _same_error(found: list[dict[str, Any]]) -> str:
         for r in found
     ]
     head = ["ratings", "", "its epochs", "its test error", "its CPU s"]
+    strengths = ", ".join(
+        f"{a:g} for {shape}" for shape, a in {r["shape"]: r["alpha"] for r in found}.items()
+    )
     return (
         f"## Time to the same test error, rank {found[0]['k']}\n\n"
         "One rating in fifty is held out; the error is the root mean square of these, by predictions within the "
         "scale. declip, from its own start, which is included, sweeps until its error is as low as that of a peer after "
-        f"so many epochs. All minimise the same plain squared loss with the same ridge ({found[0]['alpha']:g}) and without offsets. Asked: 8x. "
+        "so many epochs. All minimise the same plain squared loss of the ratings less their mean with the same ridge "
+        f"({strengths}: about the one of least error) and without offsets. Asked: 8x. "
         "implicit minimises another loss and LensKit subtracts offsets first, so neither has an error to compare.\n\n"
         + _table([*head, "declip's sweeps to it", "CPU s", "ratio"], rows)
     )

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from declip import Intervals
 
-__all__ = ["CEILING", "SHAPES", "Ratings", "ratings", "split"]
+__all__ = ["CEILING", "SHAPES", "Ratings", "centred", "ratings", "split"]
 
 CEILING = 5.0
 HELD_OUT = 0.02  # of the ratings, to tell errors by
@@ -54,6 +54,13 @@ def split(data: Ratings) -> tuple[Ratings, Ratings]:
     """Return the ratings to learn from and those that are held out."""
     test = np.random.default_rng(1).random(len(data.values)) < HELD_OUT
     return data.where(~test), data.where(test)
+
+
+def centred(data: Ratings) -> tuple[Ratings, Ratings, float]:
+    """Return the same, with the mean taken from those to learn from, and the mean."""
+    train, test = split(data)
+    mean = train.values.mean(dtype=np.float64)
+    return train._replace(values=train.values - np.float32(mean)), test, float(mean)
 
 
 def make_ratings(n_rows: int, n_cols: int, n_cells: int, seed: int = 0) -> Ratings:
