@@ -33,6 +33,18 @@ def test_a_line_without_part_of_its_name_is_refused():
         Intervals.from_long(lines, ["store", "sku"], "day", "sold")
 
 
+@pytest.mark.parametrize("kind", [pd.DataFrame, pl.DataFrame])
+def test_lines_that_differ_do_not_get_one_name(kind):
+    lines = kind(SALES | {"store": ["a", "a / b", "c", "c"], "sku": ["b / c", "c", "x", "y"]})
+    with pytest.raises(ValueError, match="would all be named 'a / b / c'"):
+        Intervals.from_long(lines, ["store", "sku"], "day", "sold")
+
+
+def test_rows_that_no_column_names_are_refused():
+    with pytest.raises(ValueError, match="name at least one for each"):
+        Intervals.from_long(pd.DataFrame(SALES), [], "day", "sold")
+
+
 def test_dates_in_a_table_name_the_reader_of_long_tables():
     lines = pd.DataFrame(SALES).assign(day=pd.Timestamp("2024-01-01"))
     with pytest.raises(TypeError, match=r"Intervals\.from_long"):
@@ -46,6 +58,11 @@ def test_ids_of_two_kinds_are_refused_with_one_of_each():
     frame = RATINGS.assign(row=["ann", 7])
     with pytest.raises(TypeError, match=r"Column 'row' holds ids of several kinds.*'ann'.* 7"):
         Intervals.from_long(frame)
+
+
+def test_ids_that_cannot_be_sorted_are_refused():
+    with pytest.raises(TypeError, match=r"such as \(1, 'a'\) and \('b', 2\)"):
+        Intervals.from_long(RATINGS.assign(row=[(1, "a"), ("b", 2)]))
 
 
 @pytest.mark.parametrize("lazy", [pl.from_pandas(RATINGS).lazy(), dd.from_pandas(RATINGS)])

@@ -49,6 +49,8 @@ def read_long(frame: Any, names: tuple[Names, Names, str], limits: dict[Side, An
     table = _in_memory(frame)
     named = {side: limit for side, limit in limits.items() if isinstance(limit, str)}
     keys = [[name] if isinstance(name, str) else list(name) for name in names[:2]]
+    if not all(keys):
+        raise ValueError("No column names the rows, or the columns: name at least one for each.")
     for name in (*keys[0], *keys[1], names[2], *named.values()):
         if name not in table.columns:
             raise ValueError(
@@ -75,8 +77,7 @@ def read_long(frame: Any, names: tuple[Names, Names, str], limits: dict[Side, An
 def _numbered(table: nw.DataFrame[Any], key: list[str]) -> tuple[NDArray[np.int32], NDArray[Any]]:
     """Return the ids in columns as numbers from 0, and what these stand for, sorted."""
     parts = [_complete(table[name], name) for name in key]
-    together = nw.concat_str([nw.col(name).cast(nw.String) for name in key], separator=_BETWEEN)
-    ids = parts[0] if len(key) == 1 else table.select(id=together)["id"]
+    ids = parts[0] if len(key) == 1 else _joined(table, key)
     asked = ids.alias("id").to_frame()
     try:
         known = asked.unique().sort("id").with_row_index("code")
@@ -86,6 +87,20 @@ def _numbered(table: nw.DataFrame[Any], key: list[str]) -> tuple[NDArray[np.int3
     labels = np.empty(len(known), dtype=object)
     labels[:] = known["id"].to_list()
     return codes, labels
+
+
+def _joined(table: nw.DataFrame[Any], key: list[str]) -> Any:
+    """Return the names that several columns make together; lines that differ have not the same."""
+    parts = [nw.col(name).cast(nw.String).alias(f"{i}") for i, name in enumerate(key)]
+    lines = table.select(*parts).with_columns(id=nw.concat_str(nw.all(), separator=_BETWEEN))
+    different = lines.unique()["id"]
+    if different.is_duplicated().any():
+        name = different.filter(different.is_duplicated())[0]
+        raise ValueError(
+            f"Lines that differ in {' or '.join(map(repr, key))} would all be named {name!r}: "
+            f"write something else for {_BETWEEN.strip()!r} in these columns."
+        )
+    return lines["id"]
 
 
 def sorted_labels(ids: Any, name: str) -> NDArray[Any]:
@@ -108,7 +123,7 @@ def _complete(ids: Any, name: str) -> Any:
 
 def _of_several_kinds(ids: list[Any], name: str) -> TypeError:
     """Return an error that names two ids of which it cannot be told whether they are the same."""
-    other = next(label for label in ids if type(label) is not type(ids[0]))
+    other = next((label for label in ids if type(label) is not type(ids[0])), ids[-1])
     return TypeError(
         f"Column {name!r} holds ids of several kinds, such as {ids[0]!r} and {other!r}: make them "
         f"all text or all numbers, as with frame[{name!r}].astype(str)."
