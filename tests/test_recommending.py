@@ -86,6 +86,11 @@ def test_a_new_user_gets_what_is_like_what_they_rated(door):
     assert {item for item, _ in found} == set(ITEMS[1:6])
 
 
+def test_ranks_to_be_tuned_may_be_an_array(ratings):
+    door = Recommender.tuned(ratings, n_components=np.array([2]), alpha=[4.0], random_state=0)
+    assert door.model.n_components == 2
+
+
 def test_few_items_are_tuned_with_few_factors():
     X = np.random.default_rng(0).integers(1, 6, (40, 4)).astype(float)
     door = Recommender.tuned(Intervals.from_table(X, 5, 1), random_state=0)

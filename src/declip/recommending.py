@@ -77,8 +77,9 @@ class Recommender:
         """
         model = FroCMC(bias=True, scale="none", random_state=random_state)
         most = min(ratings.shape)
-        ranks = n_components or [k for k in _RANKS if k <= most] or [most]
-        grid = {"n_components": list(ranks), "alpha": list(alpha)}
+        if n_components is None:
+            n_components = [k for k in _RANKS if k <= most] or [most]
+        grid = {"n_components": list(n_components), "alpha": list(alpha)}
         search = EntrySearchCV(model, grid, cv=3, random_state=random_state)
         return cls(search.fit(ratings).best_estimator_, ratings)
 
