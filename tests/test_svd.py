@@ -398,3 +398,13 @@ def test_a_power_step_from_the_singular_vectors_returns_the_triplets(least):
     assert_allclose(found.S, S, rtol=1e-6)
     assert_allclose(found.U.T @ found.U, np.eye(20), atol=1e-6)
     assert_allclose((found.U * found.S) @ found.V.T, (U * S) @ V.T, atol=1e-12)
+
+
+def test_triplets_of_a_span_in_single_precision_are_orthonormal():
+    rng = np.random.default_rng(12)
+    Q, V, W = (np.linalg.qr(rng.normal(size=(n, 20)))[0] for n in (200, 300, 20))
+    S = np.geomspace(1, 1e-3, 20)
+    found = svd._ritz(Q.astype(np.float32), ((V * S) @ W).astype(np.float32))
+    # Rounding, 6e-8 of the largest, is 6e-5 of the least; of squares it would be 0.06.
+    assert_allclose(found.V.T @ found.V, np.eye(20), atol=1e-3)
+    assert_allclose(found.S, S, rtol=1e-3)

@@ -416,7 +416,8 @@ def _ritz(Q: NDArray, B: NDArray) -> SVD:
 
     By the eigenvectors of B^T B, unless the squares span more than double precision holds well.
     """
-    squares, W = np.linalg.eigh((B.T @ B).astype(np.float64))
+    wide = B.astype(np.float64, copy=False)
+    squares, W = np.linalg.eigh(wide.T @ wide)
     if squares[0] <= _SQUARES * squares[-1]:
         V, R = np.linalg.qr(B)  # Q B^T = Q R^T V^T
         U, S, Wt = np.linalg.svd(R.T)
