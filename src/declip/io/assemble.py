@@ -31,13 +31,8 @@ __all__ = ["ParsedBounds", "assemble", "bounds_of_cells"]
 _MOST_KINDS = 20  # kinds of text that cannot be read, of one column
 _MOST_CELLS = 20_000  # of such cells that are looked at
 _MOST_LINES = 50  # of such lines that may be no part of the table
-_OF_ALL_COLUMNS = (
-    "marks",
-    "missing",
-    "thousands",
-    "decimal",
-    "skip",
-)  # answers that hold everywhere
+# answers that hold everywhere
+_OF_ALL_COLUMNS = ("marks", "missing", "thousands", "decimal", "skip")
 
 
 @dataclass(frozen=True, eq=False)
