@@ -45,6 +45,12 @@ def test_spellings_of_a_unit_are_one_unit(tmp_path, other):
     assert read(tmp_path, lines).intervals.n_exact == 3
 
 
+def test_spellings_of_a_unit_are_one_column(tmp_path):
+    lines = "a,Pb,1,ug/l,,\nb,Pb,,,2,UG/L\nc,Pb,.003,mg/l,,\nd,Pb,3,µg/L,,\n"
+    found = read(tmp_path, lines, columns=["analyte", "unit"])
+    assert list(found.intervals.col_labels) == ["Pb / ug/l", "Pb / mg/l"]
+
+
 @pytest.mark.parametrize(("one", "other"), [("mg/l", "ug/l"), ("mPa", "MPa")])
 def test_units_of_other_sizes_are_not_one_unit(tmp_path, one, other):
     lines = f"a,Pb,1,{one},,\nb,Pb,2,{other},,\nb,As,1,{one},,\n"

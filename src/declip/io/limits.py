@@ -90,9 +90,10 @@ def _refuse_codes_beyond(listed: Listed, cells: Triplets, ceiling: Any, floor: A
             continue
         relation, n = "above" if side == "ceiling" else "below", len(beyond)
         codes = ", ".join(f"{kind:g}" for kind in kinds)
-        listed.sheet.fail(
-            f"{n:,} values ({codes}) lie {relation} their {side}, as {where(cells, beyond[:1])}",
-            None, None,
-            *(Remedy("missing", f"{kind:g}", "if it stands for a missing value") for kind in kinds),
-            Remedy(side, "NUMBER", f"if the {side} lies elsewhere"),
-        )  # fmt: skip
+        lie = f"value ({codes}) lies" if n == 1 else f"values ({codes}) lie"
+        what = f"{n:,} {lie} {relation} the {side}, first {where(cells, beyond[:1])}"
+        means = [
+            Remedy("missing", f"{kind:g}", "if it stands for a missing value") for kind in kinds
+        ]
+        moved = Remedy(side, "NUMBER", f"if the {side} lies elsewhere")
+        listed.sheet.fail(what, None, None, *means, moved)

@@ -35,8 +35,10 @@ def units_of_lines(sheet: Sheet, roles: Roles) -> pl.Series | None:
 def column_keys(sheet: Sheet, roles: Roles) -> list[pl.Series]:
     """Return what names the columns of the table; units among it are those of the lines."""
     units = units_of_lines(sheet, roles)
+    if units is None:
+        return [sheet.series(name) for name in roles.columns]
     return [
-        units if units is not None and name == roles.unit[0] else sheet.series(name)
+        _first_spelled(units) if name == roles.unit[0] else sheet.series(name)
         for name in roles.columns
     ]
 
@@ -92,6 +94,12 @@ def _text(fields: pl.Series) -> pl.Series:
     """Return fields as text, null where they are blank."""
     text = fields.cast(pl.String).str.strip_chars()
     return text.set(text == "", None)
+
+
+def _first_spelled(units: pl.Series) -> pl.Series:
+    """Return units as they are spelled where they come first."""
+    frame = pl.DataFrame({"unit": units, "same": _plain(units)})
+    return frame.select(pl.col("unit").first().over("same")).to_series()
 
 
 def _plain(units: pl.Series) -> pl.Series:
