@@ -80,7 +80,8 @@ class DTrCMC(FreeRankEstimator):
     verbose : int, default=0
         Print the objective every so many steps.
     checkpoint, on_interrupt : path or None, {"raise", "keep"}
-        Where to keep the state of a long fit, and what Ctrl-C does, as in `FroCMC`.
+        Where to keep the state of a long fit, and what Ctrl-C does, as in `FroCMC`. By splitting
+        the best matrix looked at is kept, which is every 10 iterations, 5 of a small table.
 
     Attributes
     ----------

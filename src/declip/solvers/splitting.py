@@ -116,6 +116,7 @@ class Splitting:
         self.large = min(intervals.shape) > _SMALL
         sparse = len(intervals) <= _SPARSE * intervals.shape[0] * intervals.shape[1]
         self.swept = self.large and sparse and penalty.limits is None
+        self.looked = True  # at the latest X
         self._hold_in(np.float64, loss)
 
     def _hold_in(self, dtype: Any, loss: Loss) -> None:
@@ -257,7 +258,8 @@ class Splitting:
         Of a sparse table or with two norms it is computed only when a certificate is due, and last.
         """
         state, due = self.state, self.due
-        if not (due or last) and (self.swept or self.limits is not None):
+        self.looked = due or last or not (self.swept or self.limits is not None)
+        if not self.looked:
             state.history.append(state.history[-1])
             return
         if due and state.loss.has_scale:
@@ -414,6 +416,9 @@ def followed(run: Splitting, start: Start, stopping: Stopping) -> Solution:
         state = tuple(getattr(run.state, field.name) for field in fields(run.state))
         stopping.resume_point.put(state)
         stopped = stopping.on_sweep(_solution(run.state, False, False))
+    if not run.looked:  # it was interrupted between two looks
+        run.state.history.pop()
+        run.look(stopping.tol, last=True)
     return _solution(run.state, run.state.converged, stopped)
 
 
