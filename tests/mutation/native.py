@@ -17,7 +17,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 HEADER = "src/declip/kernels/loss.hpp"
-TESTS = ["tests/kernels/test_loss.py", "tests/kernels/test_update_rows.py"]
+TESTS = [f"tests/kernels/test_{name}.py" for name in ("loss", "update_rows", "weights_and_centres")]
 # What may be wrong with a piece of code, each once: an operator, a number, a function, a name.
 FAULTS = [
     (r" < ", " >= "),
