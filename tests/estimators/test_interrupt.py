@@ -78,6 +78,25 @@ def test_what_is_kept_is_what_so_many_sweeps_give(name):
     assert_array_equal(model.history_, expected.history_)
 
 
+class Stopping(Callback):
+    """A callback that asks the fit to stop after some sweeps."""
+
+    def __init__(self):
+        self.left = AFTER
+
+    def on_fit_task_end(self, estimator, context):
+        self.left -= 1
+        return self.left == 0
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_what_a_callback_stops_between_two_looks_is_what_so_many_sweeps_give():
+    model = clone(UNFITTED["DTrCMC"]).set_callbacks(Stopping()).fit(FRAME)
+    expected = clone(UNFITTED["DTrCMC"]).set_params(max_iter=AFTER).fit(FRAME)
+    assert_array_equal(model.reconstruct(), expected.reconstruct())
+    assert_array_equal(model.history_, expected.history_)
+
+
 @pytest.mark.filterwarnings("ignore")
 def test_ctrl_c_before_the_first_sweep_leaves_the_estimator_unfitted(monkeypatch):
     def pressed(*_, **__):

@@ -416,7 +416,7 @@ def followed(run: Splitting, start: Start, stopping: Stopping) -> Solution:
         state = tuple(getattr(run.state, field.name) for field in fields(run.state))
         stopping.resume_point.put(state)
         stopped = stopping.on_sweep(_solution(run.state, False, False))
-    if not run.looked:  # it was interrupted between two looks
+    if not run.looked:  # a callback stopped it between two looks
         run.state.history.pop()
         run.look(stopping.tol, last=True)
     return _solution(run.state, run.state.converged, stopped)
