@@ -151,6 +151,27 @@ def test_a_restoration_is_cancelled(app, page):
     assert until(page, key, "done")["message"] == ""
 
 
+def test_the_late_end_of_a_cancelled_restoration_does_not_end_the_next_one(page, monkeypatch):
+    key, late = upload(page, LARGE).json()["key"], threading.Event()
+    result = jobs._Worker.result
+
+    def ends_late(self, *args):
+        try:
+            return result(self, *args)
+        except jobs.TaskError:
+            late.wait(SECONDS)
+            raise
+
+    monkeypatch.setattr(jobs._Worker, "result", ends_late)
+    page.post(f"/jobs/{key}/restore", json={"effort": "thorough"})
+    while not until(page, key, "running")["doing"]:
+        time.sleep(0.05)
+    page.post(f"/jobs/{key}/cancel")
+    page.post(f"/jobs/{key}/restore", json={"method": "column"})
+    late.set()
+    assert until(page, key, "done")["message"] == ""
+
+
 def test_a_body_that_is_no_file_is_bounded(page):
     key = upload(page).json()["key"]
     assert page.post(f"/jobs/{key}/read", content=b" " * 3_000_000).status_code == 413

@@ -105,6 +105,7 @@ class Job:
     said: dict[str, Any] | None = None  # as it was read, if it could be
     summary: dict[str, Any] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
+    attempt: int = 0  # at a restoration; the end of an earlier one that was cancelled says nothing
     _worker: _Worker | None = None
 
     @property
@@ -122,30 +123,34 @@ class Job:
         self.asked, self.said, self.summary, self.notes = asked, None, {}, []
         self.state = "new"
         try:
-            self.summary = self._done({"said": said}, _READING_SECONDS)
+            self.summary = self._done({"said": said}, _READING_SECONDS, self.attempt)
         except TaskError as error:
             self.summary = error.seen
             self.state, self.message = "unread", str(error)
             return
         self.said, self.state, self.message = said, "read", ""
 
-    def restore(self, options: dict[str, Any], fill: bool) -> None:
+    def restore(self, options: dict[str, Any], fill: bool, attempt: int) -> None:
         """Restore the table and keep table, list of cells and report."""
         outputs = {kind: str(self.output(kind)) for kind in work.OUTPUTS}
         task = {"said": self.said, "options": options, "outputs": outputs, "fill": fill}
-        done = self._done(task, None)
+        done = self._done(task, None, attempt)
         self.notes = done.pop("notes")
         self.summary |= done
 
-    def _done(self, task: dict[str, Any], seconds: float | None) -> dict[str, Any]:
+    def runs(self, attempt: int) -> bool:
+        """Tell whether an attempt at a restoration is still wanted."""
+        return self.state == "running" and self.attempt == attempt
+
+    def _done(self, task: dict[str, Any], seconds: float | None, attempt: int) -> dict[str, Any]:
         given = {"upload": str(self.upload), "name": self.name, **task}
         try:
-            self._worker = _Worker(self.folder.parent, given)
+            self._worker = worker = _Worker(self.folder.parent, given)
         except (EOFError, OSError) as error:
             raise TaskError("no process could be started to read the file") from error
-        if self.state == "cancelled":
-            self._worker.stop()
-        return self._worker.result(self.note, seconds)
+        if self.state == "cancelled" or self.attempt != attempt:
+            worker.stop()
+        return worker.result(self.note, seconds)
 
     def cancel(self, wait: bool = False) -> None:
         """Stop what is being done, and wait until it is gone."""
@@ -212,16 +217,19 @@ class Jobs:
         """Restore a table in the background, and keep what went wrong in words."""
 
         def task() -> None:
+            if not job.runs(attempt):
+                return
             try:
-                if job.state == "running":
-                    job.restore(options, fill)
-                    job.state = "done"
+                job.restore(options, fill, attempt)
+                ended = "done", ""
             except TaskError as error:
-                if job.state != "cancelled":
-                    job.state, job.message = "failed", str(error)
-            finally:
-                job.seconds = time.monotonic() - job.started
+                ended = "failed", str(error)
+            if job.runs(attempt):
+                job.state, job.message = ended
+            job.seconds = time.monotonic() - job.started
 
+        job.attempt += 1
+        attempt = job.attempt
         job.state, job.message, job.started = "running", "", time.monotonic()
         job.note("", 0.0)
         self._queue.submit(task)
