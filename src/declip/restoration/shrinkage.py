@@ -17,7 +17,7 @@ __all__ = ["HiddenCells", "TailShrinkage"]
 # standard deviations of log c, between which data decide
 _SPREADS = (0.05, 0.2, 0.4, 0.7, 1.0, 1.4, 2.0, 2.8)
 _ELSEWHERE = 1.2  # spreads from the log c of a column to that at any one limit, moved or real
-_CAUTION = 0.7  # of values: log c is taken larger by so many times its variance
+_COUNTED = 0.7  # of the posterior variance of log c: more of it, and intervals hold more than said
 _GRID = np.linspace(-1.6, 2.4, 26)  # of log c
 _NONE = int(np.argmin(abs(_GRID)))
 _ENOUGH_CELLS = 20_000
@@ -72,7 +72,7 @@ class TailShrinkage:
     Attributes
     ----------
     mean, sd : ndarray of shape (2 * n_groups,)
-        Of floors, then of ceilings.
+        Of floors, then of ceilings; the variance as far as it counts.
     """
 
     mean: NDArray[np.float64]
@@ -92,9 +92,9 @@ class TailShrinkage:
     def for_values(self, mixture: CensoredMixture, group: NDArray) -> CensoredMixture:
         """Return distributions drawn in for their expected values.
 
-        The less is known of log c the further: an error outwards has no end.
+        The less is known of log c the further, by its variance: an error outwards has no end.
         """
-        return mixture.shrunk((self.mean + _CAUTION * self.sd**2)[group])
+        return mixture.shrunk((self.mean + self.sd**2)[group])
 
     def drawn(self, rng: np.random.Generator) -> NDArray[np.float64]:
         """Draw log c of each side and column."""
@@ -113,7 +113,7 @@ def _posterior(hidden: NDArray) -> tuple[NDArray[np.float64], NDArray[np.float64
     weight = softmax([log_evidence for _, log_evidence in found])
     density = np.tensordot(weight, np.array([part for part, _ in found]), 1)
     mean = _GRID @ density
-    return mean, np.sqrt(np.maximum(_GRID**2 @ density - mean**2, 0.0))
+    return mean, np.sqrt(_COUNTED * np.maximum(_GRID**2 @ density - mean**2, 0.0))
 
 
 def _given_spread(hidden: NDArray, s: float) -> tuple[NDArray[np.float64], float]:
