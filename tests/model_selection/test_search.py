@@ -323,6 +323,12 @@ def test_if_all_fits_fail_the_search_fails():
         EntrySearchCV(FroCMC(), {"n_components": [99]}, cv=2).fit(clipped_cells())
 
 
+def test_a_strength_that_is_no_number_is_named():
+    search = EntrySearchCV(FroCMC(2), {"alpha": [None, 1.0]}, cv=2, random_state=0)
+    with pytest.raises(ValueError, match=r"The 'alpha' parameter of FroCMC .* Got None instead"):
+        search.fit(clipped_cells())
+
+
 def test_folds_do_not_warn_of_what_the_refit_warns_of():
     cells = clipped_cells()
     search = EntrySearchCV(FroCMC(3, max_iter=1), {"alpha": [0.1, 0.2]}, cv=2)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from numbers import Real
 from time import perf_counter
 from typing import Any
 
@@ -78,8 +79,8 @@ def paths_of(estimator: Any, candidates: Sequence[Params], warm_start: bool) -> 
 
 
 def _falling(alpha: Any) -> float:
-    """Return what strengths are sorted by: the largest first, one that is a word before all."""
-    return -np.inf if isinstance(alpha, str) else -float(alpha)
+    """Return what strengths are sorted by: the largest first, what is no number before all."""
+    return -float(alpha) if isinstance(alpha, Real) else -np.inf
 
 
 def without_limits(estimator: Any) -> Any:
