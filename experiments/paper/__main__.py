@@ -11,9 +11,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from experiments.paper import page
+from experiments.paper import page, whole
 from experiments.paper.page import STUDIES
-from experiments.paper.runner import FULL, QUICK, Job, run_again, run_all
+from experiments.paper.runner import FULL, QUICK, Job, run_again, run_all, to_do
 
 
 def all_jobs(studies: list[str] | tuple[str, ...], quick: bool) -> list[Job]:
@@ -35,6 +35,20 @@ def tell(job: Job, changed: dict[str, tuple[Any, Any]]) -> bool:
     return bool(changed)
 
 
+def made(jobs: list[Job], folder: Path, args: argparse.Namespace) -> list[tuple[Job, str]]:
+    """Run what has no result, or everything; return what failed."""
+    if args.fresh:
+        for study in args.study or STUDIES:
+            (folder / f"{study}.jsonl").unlink(missing_ok=True)
+    left = to_do(jobs, folder)
+    if not left:
+        return []
+    all_of_it = len(left) == len(jobs) and not args.study
+    return whole.recorded(
+        lambda: run_all(jobs, folder, args.workers), folder, len(jobs), args.workers, all_of_it
+    )
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m experiments.paper", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="small and few; under ten minutes")
@@ -50,10 +64,7 @@ def main() -> None:
     studies = args.study or STUDIES
     if args.again:
         sys.exit(again(all_jobs(studies, args.quick), folder, args.again, args.workers))
-    if args.fresh:
-        for study in studies:
-            (folder / f"{study}.jsonl").unlink(missing_ok=True)
-    failed = [] if args.page else run_all(all_jobs(studies, args.quick), folder, args.workers)
+    failed = [] if args.page else made(all_jobs(studies, args.quick), folder, args)
     print(page.write(folder, args.quick))
     for job, error in failed:
         print(f"{job.study} {job.name}\n{error}", file=sys.stderr)

@@ -8,7 +8,7 @@ from pathlib import Path
 from string import Template
 from typing import Any
 
-from experiments.paper import facts, figures, tables
+from experiments.paper import facts, figures, tables, whole
 from experiments.paper.runner import found
 from experiments.paper.tables import Results
 
@@ -44,6 +44,7 @@ def write(folder: Path, quick: bool) -> Path:
         "made_with": made_with([run for runs in results.values() for run in runs]),
         "progress": tables.progress(jobs, results),
         "minutes": facts.minutes_on_two_cores(jobs, results),
+        "in_one_go": whole.said(folder, sum(map(len, results.values()))),
         **filled(results),
     }
     page.write_text(Template(TEXT.read_text()).substitute(content))

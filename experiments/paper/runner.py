@@ -35,6 +35,7 @@ __all__ = [
     "run_and_keep",
     "run_one",
     "stored",
+    "to_do",
 ]
 
 FULL, QUICK = RESULTS / "paper", RESULTS / "quick-paper"
@@ -124,10 +125,14 @@ def run_again(
         yield from zip(some, pool.map(changed, some, [folder] * len(some)), strict=True)
 
 
+def to_do(jobs: Iterable[Job], folder: Path) -> list[Job]:
+    """Return the jobs that have not been run."""
+    return [job for job, result in _looked_up(jobs, folder) if result is None]
+
+
 def run_all(jobs: Sequence[Job], folder: Path, workers: int = 2) -> list[tuple[Job, str]]:
     """Run what has no result yet; return the jobs that failed, with the reason."""
-    left = [job for job, result in _looked_up(jobs, folder) if result is None]
-    todo, failed = sorted(left, key=lambda job: job.turn), []
+    todo, failed = sorted(to_do(jobs, folder), key=lambda job: job.turn), []
     with progress() as bar:
         task = bar.add_task("paper", total=len(jobs), completed=len(jobs) - len(todo))
         for job, error in _outcomes(todo, folder, workers):
