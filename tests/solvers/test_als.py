@@ -10,6 +10,7 @@ from tests.twin import Row, minimiser, random_bounds
 from declip import Intervals
 from declip.lowrank import LowRank
 from declip.solvers import start_model, start_scale
+from declip.solvers.als import is_at_rest
 
 INF = np.inf
 SCALES = [pytest.param(0.0, id="hinge"), pytest.param(1.0, id="tobit")]
@@ -150,6 +151,37 @@ def test_a_settled_fit_has_converged():
     assert fit.converged
     falls = -np.diff(fit.history[:-1])[-2:] / fit.history[-2]  # the last one includes the polish
     assert (falls <= 1e-6).all()
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("scale", SCALES)
+def test_a_fit_at_rest_has_no_more_than_that_to_fall(scale, seed):
+    rng = np.random.default_rng(seed)
+    X = low_rank_table(seed, (200, 150), noise=0.5)
+    X[rng.random(X.shape) > 0.2] = np.nan
+    intervals = Intervals.from_table(np.minimum(X, 1.0), ceiling=1.0)
+    start, how = random_model(seed, X.shape, 3, size=0.5), {"scale": scale, "polish": False}
+    fit = minimise(intervals, start, 3.0, tol=0.0, rest=5e-4, **how)
+    end = minimise(intervals, start, 3.0, tol=1e-12, max_iter=1000, **how)
+    unit = len(intervals) if scale else end.history[-1]
+    assert fit.converged
+    assert fit.history[-1] - end.history[-1] <= 5e-4 * unit
+
+
+@pytest.mark.parametrize(
+    ("falls", "settled"),
+    [
+        ([100, 10, 4, 3], False),  # 9 to come, at that rate
+        ([100, 10, 4, 1], True),
+        ([100, 10, 6, 1], False),  # the sweep before fell by more
+        ([4, 4, 4, 4], False),
+        ([100, 4, 1], False),  # too few to tell
+        ([100, 4, 1, 0], False),
+    ],
+)
+def test_two_small_falls_in_a_row_rest_if_they_shrink(falls, settled):
+    history = [1000.0, *(1000.0 - np.cumsum(falls))]
+    assert is_at_rest(history, 5) == settled
 
 
 def test_a_true_answer_of_on_sweep_stops_the_fit():

@@ -255,7 +255,7 @@ class FroCMC(estimators.FroCMC):
             table.folder / "state", self._fit_of(table.table), table.runner, self.checkpoint_every
         )
         watching = {"on_sweep": watched["on_sweep"], "resume_point": checkpoint}
-        stopping = self._stopping(**watching, tol=self._tol(table.table))
+        stopping = self._stopping(**watching, **self._ends(table.table))
         return fit_blocks(self._block_problem(table.table, settled, table.runner), stopping)
 
     def _check_finite(self, *found: Any) -> None:

@@ -49,6 +49,7 @@ __all__ = ["FroCMC"]
 
 _FACTORS = 10  # of "auto"
 _TOL, _TOL_OF_RATINGS = 1e-6, 3e-4  # of "auto"
+_REST_OF_RATINGS = 5e-4  # of "auto"
 _STRENGTH, _STRENGTH_WITH_BIAS = 0.25, 0.5  # of noise in ratings; without offsets, of their level
 _FACTORS_OF_TABLES = 30  # the penalty puts out those that are not needed
 
@@ -106,7 +107,8 @@ class FroCMC(SideInformationEstimator[Solution, LowRank], GrowingEstimator):
     tol : float or "auto", default="auto"
         Stop when the objective fell by less than this share of itself (for "tobit": this much a
         cell) in each of three sweeps in a row. "auto" is 1e-6, and 3e-4 where less than a quarter
-        of the cells are observed, as of ratings, of which further sweeps improve no prediction.
+        of the cells are observed, as of ratings; or 5e-4 in two sweeps in a row, if their falls
+        foretell that no more than that is left: it improves no prediction.
     order : {"rows", "columns"} or None, default=None
         Which of them follow each other in time, one step apart: their factors then drift and repeat
         instead of being drawn to 0 each on its own. Give steps without data as empty rows or
@@ -344,7 +346,7 @@ class FroCMC(SideInformationEstimator[Solution, LowRank], GrowingEstimator):
         if course is None:
             return None
         model = self._minimised(
-            table, settled | {"course_": None}, self._stopping(tol=self._tol(table))
+            table, settled | {"course_": None}, self._stopping(**self._ends(table))
         ).model
         factors = model.A if course.axis == "rows" else model.B
         return course.estimated(factors.astype(np.float64))
@@ -372,7 +374,7 @@ class FroCMC(SideInformationEstimator[Solution, LowRank], GrowingEstimator):
         return np.random.default_rng(seed)
 
     def _solve(self, table: Any, settled: dict[str, Any], **watched: Any) -> Solution:
-        stopping = self._stopping(**watched, tol=self._tol(table))
+        stopping = self._stopping(**watched, **self._ends(table))
         if isinstance(table, BlockTable):
             return fit_blocks(self._block_problem(table, settled, LocalRunner()), stopping)
         return self._minimised(table, settled, stopping)
@@ -385,11 +387,13 @@ class FroCMC(SideInformationEstimator[Solution, LowRank], GrowingEstimator):
         side: SideInformation | None = settled.get("side_")
         return minimise(problem if side is None else side.problem(problem), loss, stopping)
 
-    def _tol(self, table: Any) -> float:
+    def _ends(self, table: Any) -> dict[str, float]:
         """Return what counts as settled."""
         if not isinstance(self.tol, str):
-            return self.tol
-        return _TOL_OF_RATINGS if mostly_missing(table) else _TOL
+            return {"tol": self.tol}
+        if mostly_missing(table):
+            return {"tol": _TOL_OF_RATINGS, "rest": _REST_OF_RATINGS}
+        return {"tol": _TOL}
 
     def _start(self, intervals: Intervals, settled: dict[str, Any]) -> tuple[LowRank, Loss]:
         """Return the start and the loss to begin with."""

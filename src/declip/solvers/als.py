@@ -38,6 +38,7 @@ __all__ = [
     "TablePoint",
     "TableProblem",
     "TableResiduals",
+    "is_at_rest",
     "minimise",
     "solve_rows",
     "update_rows",
@@ -132,14 +133,14 @@ def minimise(problem: Problem, loss: Loss, stopping: Stopping, polish: bool = Tr
         Of censored cells; its noise scale, if it has one, is estimated along the way.
     stopping : Stopping
         Settled is an objective that fell by less than ``tol`` of the loss's unit in each of three
-        sweeps in a row.
+        sweeps in a row, or by less than ``rest`` in two, after which no more is foretold.
     polish : bool
         Whether to end with the rows solved to rounding, as `solve_rows` does for new ones.
     """
     state = stopping.resume_point.state or _first(problem, loss)
     stopped = False
     while state.n_iter < stopping.max_iter and not state.converged and not stopped:
-        state = stopping.resume_point.put(_step(problem, state, stopping.tol))
+        state = stopping.resume_point.put(_step(problem, state, stopping))
         stopped = stopping.on_sweep(_solution(problem, state))
     state = stopping.resume_point.put(state, last=True)
     final = _polished(problem, state) if polish else state
@@ -156,7 +157,7 @@ def _value(problem: Problem, point: Point, loss: Loss) -> float:
     return loss.objective(point.loss, point.penalty, problem.n_exact)
 
 
-def _step(problem: Problem, state: State, tol: float) -> State:
+def _step(problem: Problem, state: State, stopping: Stopping) -> State:
     """Make one sweep of the fit."""
     momentum, loss = state.momentum, state.loss
     new = problem.sweep(state.point, 1 + momentum / (momentum + 3), loss)
@@ -172,8 +173,28 @@ def _step(problem: Problem, state: State, tol: float) -> State:
     if new.half and gain < _HALF_UNTIL * unit:
         new = problem.evaluate(replace(new, half=False), loss)
         value = _value(problem, new, loss)
-    settled = state.settled + 1 if gain <= tol * unit else 0
-    return State(new, loss, [*state.history, value], momentum + 1, settled)
+    settled = state.settled + 1 if gain <= stopping.tol * unit else 0
+    history = [*state.history, value]
+    if is_at_rest(history, stopping.rest * unit):
+        settled = _SETTLED_SWEEPS
+    return State(new, loss, history, momentum + 1, settled)
+
+
+def is_at_rest(history: list[float], rest: float) -> bool:
+    """Say whether both of the last sweeps fell, and left to fall, by no more than ``rest``."""
+    falls = -np.diff(history[-5:])
+    return len(falls) == 4 and all(_still_to_come(falls[i : i + 3]) <= rest for i in (0, 1))
+
+
+def _still_to_come(falls: NDArray) -> float:
+    """Return the last of three falls, or what comes after it if they go on to shrink as they do.
+
+    By the slower of their two rates: from a far start the first falls shrink faster than the rest.
+    """
+    if falls.min() <= 0:
+        return np.inf
+    rate = max(falls[1:] / falls[:-1])
+    return max(falls[-1], falls[-1] * rate / (1 - rate)) if rate < 1 else np.inf
 
 
 def _polished(problem: Problem, state: State) -> State:

@@ -120,9 +120,12 @@ class Stopping:
         Called with a `Solution` after each iteration; a true answer stops the fit.
     resume_point : ResumePoint
         Where to go on, and where to leave the state after each iteration.
+    rest : float
+        What may be left, by the course of the last iterations, where a solver foresees it.
     """
 
     max_iter: int
     tol: float
     on_sweep: Callable[[Solution], bool] = lambda _: False
     resume_point: ResumePoint = NO_RESUME_POINT
+    rest: float = 0.0
