@@ -34,6 +34,7 @@ def write_report() -> None:
         "soft-impute": _soft_impute,
         "scaling": _scaling,
         "roofline": _roofline,
+        "limits": _limits,
         "convex": _convex,
     }
     parts = [
@@ -229,6 +230,30 @@ def _roofline(found: dict[str, Any]) -> str:
         f"rank {found['k']} over {found['cells']:,} cells runs at {found['sweep_gflops']:.0f} GF/s, "
         f"{100 * found['share_of_gemm']:.0f} % of that product, while it gathers "
         f"{found['sweep_gb']:.1f} GB/s of factors from random rows."
+    )
+
+
+def _limits(found: dict[str, Any]) -> str:
+    sides, k = found["sides"], found["k"]
+    head = ["half a sweep, updating", "CPU s", "the same in the cache", "gather alone", "their sum",
+            "GFLOP", "GF/s in the cache", "GB of factors and indices", "GB/s"]  # fmt: skip
+    rows = [
+        [name, *(f"{x:.2f}" for x in (r["cpu"], r["near"], r["gather"], r["near"] + r["gather"])), f"{r['gflop']:.1f}",
+         f"{r['gflop'] / r['near']:.0f}", f"{r['gb']:.2f}", f"{r['gb'] / r['gather']:.1f}"]
+        for name, r in sides.items()
+    ]  # fmt: skip
+    whole, near = (sum(r[what] for r in sides.values()) for what in ("cpu", "near"))
+    least = sum(r["near"] + r["gather"] for r in sides.values())
+    return (
+        f"## What limits an epoch, {found['shape']} ratings, rank {k}\n\nHalf-sweeps by conjugate gradients: whole; with all cells' "
+        "factors among 128 rows of the other side, which lie in the first cache, so that nothing is waited for; and NumPy reading "
+        "the factors of all cells once, in the same order, into a small buffer. Counted are 14 operations a cell and factor (residual, "
+        "gradient, diagonal, two products for each of two steps), and a Gram matrix for columns too long to be kept "
+        f"({100 * sides['columns']['by_gram']:.0f} % of the cells).\n\n"
+        + _table(head, rows)
+        + f"\n\nProducts of matrices reach {found['gemm']:.0f} GF/s by BLAS in the same run; products of a matrix by a vector, which like these "
+        f"use a number once for each time it is read, {found['gemv_4096']:.0f} GF/s from the second cache and {found['gemv_256']:.0f} at the length of a row, calls included. "
+        f"So both half-sweeps, {whole:.2f} s, take {whole / least:.2f} of what these operations in the cache ({near:.2f} s) and one gather take apart."
     )
 
 

@@ -13,6 +13,7 @@ from sklearn.base import clone
 from threadpoolctl import threadpool_limits
 
 from benchmarks.contenders import ALPHA, as_intervals, as_values, peak_mb, resident_mb, rmse
+from benchmarks.limits import limits
 from benchmarks.runner import per_epoch, run, stopwatch
 from benchmarks.shapes import CEILING, SHAPES, centred, make_ratings, ratings, split
 from declip import BayesCMC, FroCMC, Intervals, TrCMC, kernels
@@ -297,6 +298,7 @@ def _seconds(work: Callable[[], Any]) -> float:
 
 STUDIES: dict[str, Callable[[bool], Any]] = {
     "roofline": roofline,
+    "limits": limits,
     "peers": peers,
     "threads": threads,
     "same-objective": same_objective,
