@@ -6,8 +6,9 @@ A quarter of the cells of complete tables is removed at random. Every method has
 settings (`Restorer` with ``fill="all"``, which changes no value but leaves no cell empty), and gets
 the columns as they are. Reported is the root mean squared error of the removed cells, in units of
 the standard deviation of their column. The second table is of rows that come later: a quarter of
-the rows is left out of the fit, and restored by `transform`; reported is their error over that of
-the same rows in a fit of all of them.
+the rows is left out of the fit, and restored by `transform`; reported is their mean error over that
+of the same rows in a fit of all of them, with its standard error over seeds. In small tables these
+rows have few missing cells, so that more seeds are drawn.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from declip import BayesCMC, FroCMC, Restorer, TrCMC
 
 MISSING = 0.25
 LATER = 0.25  # of the rows
+SMALL, SEEDS_IF_SMALL = 1000, 20  # cells of a table; of rows that come later
 
 
 def linnerud() -> NDArray:
@@ -105,10 +107,11 @@ def main() -> None:
             truth = load()
             found = [_runs(errors, name, truth, method, args.seeds, run) for method in METHODS]
             lines.append([name, *(f"{_mean(runs, 'error'):.3f}" for runs in found)])
-            found = [_runs(later, name, truth, method, args.seeds, run_later) for method in OURS]
-            ratios.append([name, *(f"{_ratio(runs):.3f}" for runs in found)])
+            seeds = range(SEEDS_IF_SMALL) if truth.size < SMALL else args.seeds
+            found = [_runs(later, name, truth, method, seeds, run_later) for method in OURS]
+            ratios.append([name, str(len(seeds)), *map(_ratio_with_error, found)])
     publish("dropin", markdown_table(["table", *METHODS], lines))
-    publish("new_rows", markdown_table(["table", *OURS], ratios))
+    publish("new_rows", markdown_table(["table", "seeds", *OURS], ratios))
 
 
 def _runs(
@@ -132,6 +135,13 @@ def _mean(runs: list[dict[str, Any]], what: str) -> float:
 
 def _ratio(runs: list[dict[str, Any]]) -> float:
     return _mean(runs, "transform") / _mean(runs, "joint")
+
+
+def _ratio_with_error(runs: list[dict[str, Any]]) -> str:
+    """Return the ratio of mean errors, and its standard error by the jackknife over seeds."""
+    left = [_ratio(runs[:i] + runs[i + 1 :]) for i in range(len(runs))] if len(runs) > 1 else []
+    spread = np.sqrt(len(left) - 1) * np.std(left) if left else np.nan
+    return f"{_ratio(runs):.3f} ± {spread:.3f}"
 
 
 if __name__ == "__main__":
