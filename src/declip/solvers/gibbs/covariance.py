@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -116,9 +117,10 @@ class _Classes:
 
     def labels(self, Z: NDArray, rng: np.random.Generator) -> NDArray[np.intp]:
         """Draw the classes of complete rows."""
+        known = np.log(self.share + 1e-300) + np.linalg.slogdet(self.factor)[1]
         logs = [
-            np.log(share + 1e-300) + np.linalg.slogdet(F)[1] - 0.5 * (((Z - mu) @ F) ** 2).sum(1)
-            for mu, F, share in zip(self.mu, self.factor, self.share, strict=True)
+            log - 0.5 * (((Z - mu) @ F) ** 2).sum(1)
+            for mu, F, log in zip(self.mu, self.factor, known, strict=True)
         ]
         return (np.array(logs) + rng.gumbel(size=(len(logs), len(Z)))).argmax(axis=0)
 
@@ -181,9 +183,14 @@ def _wishart_factor(L: NDArray, freedom: int, rng: np.random.Generator) -> NDArr
     """Draw F with F F^T from the Wishart distribution whose scale is (L L^T)^-1."""
     p = len(L)
     # Bartlett: (L^-T A) (L^-T A)^T
-    A = np.tri(p, k=-1) * rng.standard_normal((p, p))
+    A = _below_diagonal(p) * rng.standard_normal((p, p))
     A.flat[:: p + 1] = np.sqrt(rng.chisquare(freedom - np.arange(p)))
     return _solved(L, A, transposed=True)
+
+
+@lru_cache
+def _below_diagonal(p: int) -> NDArray[np.float64]:
+    return np.tri(p, k=-1)
 
 
 def _root(S: NDArray) -> NDArray[np.float64]:
