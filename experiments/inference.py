@@ -146,7 +146,16 @@ def page(found: dict[tuple, NDArray]) -> str:
             mean, error = tables.mean(axis=0), tables.std(axis=0) / np.sqrt(len(tables))
             ours = [f"{m:.1f} ± {e:.1f}" for m, e in zip(mean[0], error[0], strict=True)]
             lines.append([name, f"{len(tables):,}", *ours, *(f"{m:.0f}" for m in mean[1])])
-    return markdown_table(header, lines)
+    return markdown_table(header, lines) + _by_setting(found)
+
+
+def _by_setting(found: dict[tuple, NDArray]) -> str:
+    """Tell the lowest and the highest share of a setting for each question."""
+    means = 100 * np.array([tables[:, 0].mean(axis=0) for tables in found.values()])
+    fewest = min(map(len, found.values()))
+    ends = zip(QUESTIONS, means.min(axis=0), means.max(axis=0), strict=True)
+    told = ", ".join(f"{question} {low:.1f} to {high:.1f}" for question, low, high in ends)
+    return f"\nBy setting (at least {fewest} tables each): {told}.\n"
 
 
 def _name(setting: tuple) -> str:
