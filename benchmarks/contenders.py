@@ -32,7 +32,7 @@ Fit = Callable[[Any, int, int], Factors]
 
 
 def declip(
-    clipped: str, threads: int, data: Intervals, k: int, epochs: int, half: bool = False
+    clipped: str, threads: int, data: Intervals, k: int, epochs: int, half: bool | str = "auto"
 ) -> Factors:
     from declip import FroCMC
 
@@ -43,13 +43,11 @@ def declip(
     return model.row_factors_, model.components_.T
 
 
-def declip_by_cholesky(
-    clipped: str, data: Intervals, k: int, epochs: int, half: bool = False
-) -> Factors:
+def declip_by_cholesky(clipped: str, data: Intervals, k: int, epochs: int) -> Factors:
     from declip.solvers import als
 
     als._CG_FROM = k + 1
-    return declip(clipped, 1, data, k, epochs, half)
+    return declip(clipped, 1, data, k, epochs)
 
 
 def cmfrec(by_cg: bool, data: sparse.coo_array, k: int, epochs: int) -> Factors:
@@ -127,10 +125,9 @@ def as_values(data: Ratings) -> Intervals:
 # name: how it takes the data, how it fits
 CONTENDERS: dict[str, tuple[Callable[[Ratings], Any], Fit]] = {
     "declip": (as_values, partial(declip, "value", 1)),
-    "declip-half": (as_values, partial(declip, "value", 1, half=True)),
+    "declip-full": (as_values, partial(declip, "value", 1, half=False)),
     "declip-2-threads": (as_values, partial(declip, "value", 2)),
     "declip-cholesky": (as_values, partial(declip_by_cholesky, "value")),
-    "declip-cholesky-half": (as_values, partial(declip_by_cholesky, "value", half=True)),
     "declip-hinge": (as_intervals, partial(declip, "hinge", 1)),
     "cmfrec-cg": (as_coo, partial(cmfrec, True)),
     "cmfrec-cholesky": (as_coo, partial(cmfrec, False)),

@@ -64,7 +64,7 @@ def _peers(found: list[dict[str, Any]]) -> str:
     ]
     at = {(r["name"], r["k"]): r["cpu"] for r in found}
     ratios = [
-        [what, k, *(_times(at, theirs, name, k) for name in (ours, f"{ours}-half")), f"{ask}x"]
+        [what, k, *(_times(at, theirs, name, k) for name in (ours, f"{ours}-full")), f"{ask}x"]
         for what, theirs, ours, k, ask in ASKS
         if (theirs, k) in at and (ours, k) in at
     ]
@@ -73,11 +73,11 @@ def _peers(found: list[dict[str, Any]]) -> str:
     return (
         f"## Seconds an epoch, {cells}\n\nAn epoch is a sweep over all rows and all columns; "
         "start-up and ending cancel out (a long fit less a short one). `declip` fits the same plain "
-        "squared loss as the others, `declip-half` with `half_precision=True`; `declip-hinge` the clipped one. "
+        "squared loss as the others, `declip-full` with `half_precision=False`; `declip-hinge` the clipped one. "
         "The memory is what a fit adds at its peak to the data as the contender holds them.\n\n"
         + _table(["", "rank", "CPU s", "wall s", "memory MB"], rows)
         + "\n\n"
-        + _table(["against", "rank", "declip is faster", "with half precision", "asked"], ratios)
+        + _table(["against", "rank", "declip is faster", "in full precision", "asked"], ratios)
         + "\n\n![Seconds an epoch](results/peers.png)"
     )
 
@@ -234,8 +234,18 @@ def _roofline(found: dict[str, Any]) -> str:
 
 
 def _limits(found: dict[str, Any]) -> str:
+    return (
+        f"## What limits an epoch, {found['shape']} ratings\n\nHalf-sweeps by conjugate gradients, in full precision: whole; with all cells' "
+        "factors among 128 rows of the other side, which lie in the first cache, so that nothing is waited for; and NumPy reading "
+        "the factors of all cells once, in the same order, into a small buffer. Counted are 14 operations a cell and factor (residual, "
+        "gradient, diagonal, two products for each of two steps), and a Gram matrix for columns too long to be kept.\n\n"
+        + "\n\n".join(_limits_at_rank(of_rank) for of_rank in found["ranks"])
+    )
+
+
+def _limits_at_rank(found: dict[str, Any]) -> str:
     sides, k = found["sides"], found["k"]
-    head = ["half a sweep, updating", "CPU s", "the same in the cache", "gather alone", "their sum",
+    head = [f"rank {k}, updating", "CPU s", "the same in the cache", "gather alone", "their sum",
             "GFLOP", "GF/s in the cache", "GB of factors and indices", "GB/s"]  # fmt: skip
     rows = [
         [name, *(f"{x:.2f}" for x in (r["cpu"], r["near"], r["gather"], r["near"] + r["gather"])), f"{r['gflop']:.1f}",
@@ -245,13 +255,9 @@ def _limits(found: dict[str, Any]) -> str:
     whole, near = (sum(r[what] for r in sides.values()) for what in ("cpu", "near"))
     least = sum(r["near"] + r["gather"] for r in sides.values())
     return (
-        f"## What limits an epoch, {found['shape']} ratings, rank {k}\n\nHalf-sweeps by conjugate gradients: whole; with all cells' "
-        "factors among 128 rows of the other side, which lie in the first cache, so that nothing is waited for; and NumPy reading "
-        "the factors of all cells once, in the same order, into a small buffer. Counted are 14 operations a cell and factor (residual, "
-        "gradient, diagonal, two products for each of two steps), and a Gram matrix for columns too long to be kept "
-        f"({100 * sides['columns']['by_gram']:.0f} % of the cells).\n\n"
-        + _table(head, rows)
-        + f"\n\nProducts of matrices reach {found['gemm']:.0f} GF/s by BLAS in the same run; products of a matrix by a vector, which like these "
+        _table(head, rows)
+        + f"\n\nOf the cells {100 * sides['columns']['by_gram']:.0f} % are of columns too long to be kept. Products of matrices reach "
+        f"{found['gemm']:.0f} GF/s by BLAS in the same run; products of a matrix by a vector, which like these "
         f"use a number once for each time it is read, {found['gemv_4096']:.0f} GF/s from the second cache and {found['gemv_256']:.0f} at the length of a row, calls included. "
         f"So both half-sweeps, {whole:.2f} s, take {whole / least:.2f} of what these operations in the cache ({near:.2f} s) and one gather take apart."
     )

@@ -41,7 +41,7 @@ PEERS = ["cmfrec-cholesky", "cmfrec-cg", "implicit-cg", "lenskit"]
 ROUNDS = 2  # of all contenders, in turn
 EPOCHS = (3, 5, 10)  # of a peer, for the errors that are to be reached
 STRONG = {"200k": 10.0, "5m": 40.0, "20m": 60.0}  # penalties there: about those of least error
-OURS = ["declip", "declip-half", "declip-cholesky", "declip-cholesky-half", "declip-hinge"]
+OURS = ["declip", "declip-full", "declip-cholesky", "declip-hinge"]
 
 
 def peers(quick: bool) -> list[dict[str, Any]]:

@@ -31,6 +31,7 @@ from declip.solvers import (
     Solution,
     Stopping,
     TableProblem,
+    half_pays,
     mean_and_spread,
     minimise,
     restart_dead_factors,
@@ -126,9 +127,10 @@ class FroCMC(SideInformationEstimator[Solution, LowRank], GrowingEstimator):
     warm_start : bool, default=False
         Whether to start from the last fit, if it had the same rank. Rows and columns may have been
         added since: they are recognised by their labels, or without labels stand at the end.
-    half_precision : bool, default=False
+    half_precision : bool or "auto", default="auto"
         Whether the first sweeps over a table of float32, while they gain much, read the factors of
-        the other side in half precision: faster on large tables. The sweeps that settle the fit
+        the other side in half precision, which is faster where they are many; "auto" does so for 32
+        factors or more, if those of one side take more than 8 MB. The sweeps that settle the fit
         are made in full precision.
     verbose : int, default=0
         Print the objective every so many sweeps.
@@ -222,7 +224,7 @@ class FroCMC(SideInformationEstimator[Solution, LowRank], GrowingEstimator):
         **ORDER_CONSTRAINTS,
         "random_state": ["random_state"],
         "warm_start": ["boolean"],
-        "half_precision": ["boolean"],
+        "half_precision": ["boolean", StrOptions({"auto"})],
     }
 
     _on_request: ClassVar[tuple[str, ...]] = (*GrowingEstimator._on_request, "gap_")
@@ -248,7 +250,7 @@ class FroCMC(SideInformationEstimator[Solution, LowRank], GrowingEstimator):
         random_state: Any = None,
         n_jobs: int | None = None,
         warm_start: bool = False,
-        half_precision: bool = False,
+        half_precision: bool | str = "auto",
         verbose: int = 0,
         checkpoint: str | PathLike[str] | None = None,
         on_interrupt: str = "raise",
@@ -383,7 +385,8 @@ class FroCMC(SideInformationEstimator[Solution, LowRank], GrowingEstimator):
         start, loss = self._start(table, settled)
         threads = effective_n_jobs(self.n_jobs)
         penalty = self._ordered(self._penalty(settled["alpha_"]), settled["course_"], table.shape)
-        problem = TableProblem(table, start, penalty, threads, half=self.half_precision)
+        half = half_pays(start) if self.half_precision == "auto" else bool(self.half_precision)
+        problem = TableProblem(table, start, penalty, threads, half=half)
         side: SideInformation | None = settled.get("side_")
         return minimise(problem if side is None else side.problem(problem), loss, stopping)
 

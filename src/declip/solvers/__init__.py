@@ -1,7 +1,7 @@
 """Loops over iterations: each takes intervals and a start, and returns one result object."""
 
 from declip.clipping import Limits
-from declip.solvers.als import TableProblem, minimise, solve_rows
+from declip.solvers.als import TableProblem, half_pays, minimise, solve_rows
 from declip.solvers.exact import Bracket, minimum_trace_norm
 from declip.solvers.solution import NO_RESUME_POINT, ResumePoint, Solution, Stopping
 from declip.solvers.splitting import Start, TracePenalty, douglas_rachford
@@ -31,6 +31,7 @@ __all__ = [
     "TraceProblem",
     "douglas_rachford",
     "factored",
+    "half_pays",
     "limit_model",
     "loss_at_zero",
     "mean_and_spread",

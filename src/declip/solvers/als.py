@@ -38,6 +38,7 @@ __all__ = [
     "TablePoint",
     "TableProblem",
     "TableResiduals",
+    "half_pays",
     "is_at_rest",
     "minimise",
     "solve_rows",
@@ -49,6 +50,7 @@ _SETTLED_SWEEPS = 3  # sweeps in a row that must gain less than tol
 _CG_FROM = 32  # factors from which conjugate gradients lower the objective faster than Cholesky
 _CG_STEPS = 2  # with the diagonal of H taken out, as far as three without
 _HALF_UNTIL = 1e-3  # share of the objective a sweep must gain for half precision to be enough
+_HALF_FROM = 2**23  # bytes of factors: what caches hold is not fetched sooner in half precision
 _TO_ROUNDING: dict[str, Any] = {"inner_steps": 100, "inner_tol": 1e-18}
 
 
@@ -365,6 +367,12 @@ def _sweep_steps(width: int) -> dict[str, int]:
     if width >= _CG_FROM:
         return {"inner_steps": 1, "cg_steps": _CG_STEPS}
     return {"inner_steps": _INNER_STEPS}
+
+
+def half_pays(start: LowRank) -> bool:
+    """Say whether sweeps gain by half precision: by conjugate gradients they wait for factors."""
+    width, largest = start.A.shape[1], max(start.A.nbytes, start.B.nbytes)
+    return start.dtype == np.float32 and width >= _CG_FROM and largest > _HALF_FROM
 
 
 def _half_units(design: NDArray) -> NDArray | None:

@@ -5,7 +5,7 @@ import warnings
 
 import numpy as np
 import pytest
-from numpy.testing import assert_allclose
+from numpy.testing import assert_allclose, assert_array_equal
 from scipy.stats import norm
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
@@ -25,6 +25,7 @@ from tests.estimators.fro.tables import (
 
 from declip import FroCMC, Intervals
 from declip.datasets import fetch_filmtrust, fetch_movielens_100k
+from declip.kernels import current_isa
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*fewer exact cells than the rank")
 
@@ -197,3 +198,28 @@ def test_a_fit_that_settles_says_nothing(clipped):
         model = fro(clipped=clipped).fit(X)
     assert model.converged_
     assert model.n_iter_ < model.max_iter
+
+
+@pytest.mark.parametrize(
+    ("n_rows", "dtype", "rank", "half"),
+    [
+        (70_000, np.float32, 32, True),  # 9 MB of factors
+        (70_000, np.float64, 32, False),
+        (70_000, np.float32, 31, False),  # by Cholesky
+        (30_000, np.float32, 32, False),
+    ],
+)
+def test_half_precision_is_the_default_where_it_is_faster(n_rows, dtype, rank, half):
+    rng = np.random.default_rng(0)
+    rows = np.repeat(np.arange(n_rows), 3)
+    cols = (rows + np.tile([0, 7, 19], n_rows)) % 50
+    values = rng.normal(size=len(rows)).astype(dtype)
+    cells = Intervals.from_triplets(rows, cols, values, (n_rows, 50))
+
+    def factors(**settings):
+        model = FroCMC(rank, alpha=1.0, max_iter=2, random_state=0, scale="none", **settings)
+        return model.fit(cells).row_factors_
+
+    assert_array_equal(factors(), factors(half_precision=half))
+    differs = np.any(factors(half_precision=True) != factors(half_precision=False))
+    assert differs == (dtype == np.float32 and current_isa() == "avx2")
