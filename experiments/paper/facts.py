@@ -47,16 +47,31 @@ def hinge(results: Results) -> dict[str, str]:
     }
 
 
-def beyond_short(results: Results) -> str:
-    """Return where a model beyond the paper misses its mark, by how many standard errors."""
-    parts = [
-        f"{metric} of {model}, {data}, task {task}: {value:.4f}, by {(mark - value) / error:.1f}"
+def scores_short(results: Results) -> str:
+    """Return where a score misses its mark, and by how many standard errors."""
+    printed = summary.faithful_scores(results["faithful"], "test")
+    found = [
+        (f"F1 of {method}, {_task(task)}", mean.value, mean.error, mark)
+        for method, least in tables.PRINTED_ASKED.items()
+        for task, mark in zip(TASKS, least, strict=True)
+        if (mean := printed.get((method, *task)))
+    ]
+    found += [
+        (f"{metric} of {model}, {_task(task)}", *score, mark)
         for model, metric, least in tables.BEYOND_ASKED
-        for (data, task), mark in zip(TASKS, least, strict=True)
-        for value, error in _score(results, metric, model, data, task)
+        for task, mark in zip(TASKS, least, strict=True)
+        for score in _score(results, metric, model, *task)
+    ]
+    parts = [
+        f"{what}: {value:.4f}, by {(mark - value) / error:.1f}"
+        for what, value, error, mark in found
         if value < mark
     ]
     return "; ".join(parts) or "none does"
+
+
+def _task(task: tuple[str, int]) -> str:
+    return f"{task[0]}, task {task[1]}"
 
 
 def _score(results: Results, metric: str, *key: Any) -> list[tuple[float, float]]:

@@ -87,7 +87,7 @@ def filled(results: Results) -> dict[str, str]:
         "full_grid": facts.full_grid(results["synthetic"]),
         "undetermined": facts.undetermined(results["evidence"]),
         **facts.illustration(results["pictures"]),
-        "beyond_short": facts.beyond_short(results),
+        "scores_short": facts.scores_short(results),
         "fro_cmc_at_best": facts.fro_at_best(results["faithful"], "Fro-CMC"),
         "fro_mc_at_best": facts.fro_at_best(results["faithful"], "Fro-MC"),
         "fro_500": facts.fro_500(results["faithful"]),

@@ -135,5 +135,5 @@ def test_marks_that_are_missed_beyond_the_paper_are_named(monkeypatch):
     scores = {"F1": (0.5, 0.01), "AP": (0.6, 0.01), "seeds": 5}
     found = {("BayesCMC", "FilmTrust", 1): scores}
     monkeypatch.setattr(summary, "beyond_scores", lambda _: found)
-    said = facts.beyond_short({"beyond": []})
+    said = facts.scores_short({"faithful": [], "beyond": []})
     assert said == "F1 of BayesCMC, FilmTrust, task 1: 0.5000, by 0.5"
