@@ -8,12 +8,13 @@ from __future__ import annotations
 import argparse
 import importlib
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from experiments.paper import page, whole
 from experiments.paper.page import STUDIES
-from experiments.paper.runner import FULL, QUICK, Job, run_again, run_all, to_do
+from experiments.paper.runner import FULL, QUICK, Job, is_new, run_again, run_all, to_do
 
 
 def all_jobs(studies: list[str] | tuple[str, ...], quick: bool) -> list[Job]:
@@ -43,10 +44,10 @@ def made(jobs: list[Job], folder: Path, args: argparse.Namespace) -> list[tuple[
     left = to_do(jobs, folder)
     if not left:
         return []
-    all_of_it = len(left) == len(jobs) and not args.study
-    return whole.recorded(
-        lambda: run_all(jobs, folder, args.workers), folder, len(jobs), args.workers, all_of_it
-    )
+    fresh = len(left) == len(jobs) and not args.study
+    adds = not args.fresh and all(is_new(job, folder) for job in left)
+    work = partial(run_all, jobs, folder, args.workers)
+    return whole.recorded(work, folder, len(jobs), args.workers, fresh=fresh, adds=adds)
 
 
 def main() -> None:

@@ -11,6 +11,7 @@ from itertools import product
 from typing import Any
 
 import numpy as np
+from experiments.paper import nnls
 from experiments.paper.runner import Job
 from experiments.paper.synthetic import TREATMENT, Point
 from experiments.ratings import DATA, Task
@@ -34,6 +35,7 @@ CAP = 25  # rank of the capped Tr methods
 METHODS = (
     *("Fro-CMC", "Fro-MC", "Tr-CMC", "Tr-MC", "DTr-CMC"),
     *("Tr-CMC, uncapped", "Tr-MC, uncapped", "Tr-CMC, at the minimum"),
+    "Tr-CMC, rank as in NNLS",
 )
 FRO_GRID = {
     "k": (24, 28, 32, 36, 40),
@@ -44,6 +46,7 @@ TR_GRID = {"share": 1e-4, "max_iter": (100, 500), "tol": 0.0}
 OTHER_TR_GRIDS = {
     "uncapped": {**TR_GRID, "max_iter": (100,)},
     "at the minimum": {**TR_GRID, "max_iter": (2000,), "tol": 1e-3},
+    "rank as in NNLS": TR_GRID,
 }
 DTR_GRID = {
     "penalties": ((1.0, 1.0),),
@@ -126,6 +129,16 @@ def trace(
         yield {"alpha": alpha, "max_iter": n_iter}, model.fit(cells)
 
 
+def trace_by_nnls(
+    task: Task, clipped: str, grid: dict[str, Any], score: Any, seed: int
+) -> Iterator[Point]:
+    """Fit the same, with the rank that an iteration keeps set as in the paper's solver."""
+    cells, norm = training_cells(task).treat(clipped), operator_norm(training_table(task))
+    alpha = grid["share"] * norm
+    for n_iter, model in nnls.iterates(cells, alpha, norm, grid["max_iter"]):
+        yield {"alpha": alpha, "max_iter": n_iter}, Stopped(model, n_iter)
+
+
 def dtr(task: Task, clipped: str, grid: dict[str, Any], score: Any, seed: int) -> Iterator[Point]:
     """Fit pairs of penalties, each stopped after several numbers of steps on its way.
 
@@ -171,6 +184,7 @@ def fits_of(method: str) -> tuple[Callable[..., Iterator[Point]], str]:
         "": partial(trace, max_rank=CAP),
         "uncapped": trace,
         "at the minimum": partial(trace, solver="splitting"),
+        "rank as in NNLS": trace_by_nnls,
     }
     return {"Fro": fro, "Tr": fits_trace[how], "DTr": dtr}[family], TREATMENT[kind]
 

@@ -130,6 +130,11 @@ def to_do(jobs: Iterable[Job], folder: Path) -> list[Job]:
     return [job for job, result in _looked_up(jobs, folder) if result is None]
 
 
+def is_new(job: Job, folder: Path) -> bool:
+    """Say whether there is no result of its name, not even one of other settings."""
+    return job.name not in job.runs(folder).read()
+
+
 def run_all(jobs: Sequence[Job], folder: Path, workers: int = 2) -> list[tuple[Job, str]]:
     """Run what has no result yet; return the jobs that failed, with the reason."""
     todo, failed = sorted(to_do(jobs, folder), key=lambda job: job.turn), []

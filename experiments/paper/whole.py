@@ -1,6 +1,7 @@
 """How long all of it took, from nothing, in one go: a record beside the results.
 
-It stands for as long as no run has been made since by a command of another kind.
+It stands for as long as no run of it has been made since by a command of another kind; runs of
+studies that are new since then may be added.
 """
 
 from __future__ import annotations
@@ -25,16 +26,18 @@ def _path(folder: Path) -> Path:
 
 
 def recorded(
-    work: Callable[[], list[Any]], folder: Path, runs: int, workers: int, whole: bool
+    work: Callable[[], list[Any]], folder: Path, runs: int, workers: int, *, fresh: bool, adds: bool
 ) -> list[Any]:
-    """Do the work, which returns what failed; keep its begin and end if it was the whole.
+    """Make runs; return what failed. Begin and end are kept of so many that began from nothing.
 
-    An interruption leaves no record, so that work which is taken up again does not count.
+    Runs that only add to what is there leave an earlier record. An interruption leaves none, so
+    that work which is taken up again does not count.
     """
-    _path(folder).unlink(missing_ok=True)
+    if not adds:
+        _path(folder).unlink(missing_ok=True)
     began = time.time()
     failed = work()
-    if whole and not failed:
+    if fresh and not failed:
         ended = time.time()
         times = {
             name: time.strftime(_CLOCK, time.localtime(t))
@@ -45,13 +48,20 @@ def recorded(
     return failed
 
 
+def _earlier(folder: Path) -> dict[str, Any]:
+    return json.loads(_path(folder).read_text()) if _path(folder).exists() else {}
+
+
 def said(folder: Path, runs: int) -> str:
     """Return how long so many runs took in one go, or that they were not made so."""
-    found = json.loads(_path(folder).read_text()) if _path(folder).exists() else {}
-    if found.get("runs") != runs:
+    found = _earlier(folder)
+    if not 0 < found.get("runs", 0) <= runs:
         return "The runs shown here were not made in one go."
+    added = runs - found["runs"]
+    of_them = f"{found['runs']} of the {runs} runs" if added else f"the {runs} runs"
+    since = f" The other {added} were added since." if added else ""
     return (
-        f"In one go, from nothing, the {runs} runs shown here took {found['minutes']:.0f} minutes "
+        f"In one go, from nothing, {of_them} shown here took {found['minutes']:.0f} minutes "
         f"in {found['workers']} processes ({found['began']} to {found['ended']}; "
-        f"{found['machine']})."
+        f"{found['machine']}).{since}"
     )

@@ -10,8 +10,8 @@ from experiments.paper.runner import Job
 NOT_SO = "The runs shown here were not made in one go."
 
 
-def recorded(folder, failed=(), all_of_it=True):
-    return whole.recorded(lambda: list(failed), folder, 3, 2, all_of_it)
+def recorded(folder, failed=(), fresh=True, adds=False):
+    return whole.recorded(lambda: list(failed), folder, 3, 2, fresh=fresh, adds=adds)
 
 
 def test_runs_from_nothing_in_one_go_say_how_long_they_took(tmp_path):
@@ -20,7 +20,7 @@ def test_runs_from_nothing_in_one_go_say_how_long_they_took(tmp_path):
     assert said.startswith("In one go, from nothing, the 3 runs shown here took 0 minutes in 2")
 
 
-@pytest.mark.parametrize("how", [{"failed": ["one"]}, {"all_of_it": False}])
+@pytest.mark.parametrize("how", [{"failed": ["one"]}, {"fresh": False}])
 def test_part_of_the_runs_leaves_no_record_and_takes_an_earlier_one_away(tmp_path, how):
     recorded(tmp_path)
     recorded(tmp_path, **how)
@@ -34,13 +34,21 @@ def test_an_interruption_leaves_no_record(tmp_path):
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        whole.recorded(interrupted, tmp_path, 3, 2, True)
+        whole.recorded(interrupted, tmp_path, 3, 2, fresh=True, adds=False)
     assert whole.said(tmp_path, 3) == NOT_SO
 
 
-def test_a_record_of_other_runs_does_not_count(tmp_path):
+def test_a_record_of_more_runs_does_not_count(tmp_path):
     recorded(tmp_path)
-    assert whole.said(tmp_path, 4) == NOT_SO
+    assert whole.said(tmp_path, 2) == NOT_SO
+
+
+def test_runs_that_were_added_since_are_counted_apart(tmp_path):
+    recorded(tmp_path)
+    recorded(tmp_path, fresh=False, adds=True)
+    said = whole.said(tmp_path, 5)
+    assert said.startswith("In one go, from nothing, 3 of the 5 runs shown here took 0 minutes")
+    assert said.endswith("The other 2 were added since.")
 
 
 def test_only_a_command_that_began_from_nothing_counts(tmp_path, monkeypatch):
@@ -60,4 +68,7 @@ def test_only_a_command_that_began_from_nothing_counts(tmp_path, monkeypatch):
     assert not made(jobs)  # goes on where the other one stopped
     assert made(jobs, fresh=True)
     assert made(jobs)  # nothing is left to do: the record stands
+    assert made([*jobs, Job("theory", "three", {})], study=["theory"])  # this one is new
+    assert not made([Job("theory", "one", {"seed": 1}), *jobs[1:]])
+    assert made(jobs, fresh=True)
     assert not made(jobs, fresh=True, study=["theory"])
