@@ -62,7 +62,7 @@ class Choice:
     members : list of Member
         Those that count, by weight.
     candidates : list of Candidate
-        All that were looked at.
+        All that were looked at, by weight.
     reclip : ReclipResult or None
         The test of their mixture; None if nothing could be hidden.
     half_width : float
@@ -200,15 +200,25 @@ def _weighed(
     for i, candidate in enumerate(candidates):
         scores = {"reclip": hidden[i], "held_out": held[i]}
         candidate.scores |= {name: -float(x.mean()) for name, x in scores.items() if x.size}
-        candidate.scores["weight"] = float(weights[i])
     members = [
         Member(*parts) for parts in zip(candidates, weights, fill_weights, shrinkages, strict=True)
     ]
     members = [m for m in members if _counts(m, settings)]
-    choice = Choice(sorted(members, key=lambda m: -m.weight), candidates)
+    _note_weights(candidates, members)
+    choice = Choice(
+        sorted(members, key=lambda m: -m.weight),
+        sorted(candidates, key=lambda c: -c.scores["weight"]),
+    )
     if held.shape[1]:
         choice.half_width = _half_width(tasks, evidence, fill_weights, settings.coverage)
     return choice
+
+
+def _note_weights(candidates: Sequence[Candidate], members: Sequence[Member]) -> None:
+    """Note by how much each counts, as it is used: the weights of members add up to one."""
+    total, used = sum(m.weight for m in members), {id(m.candidate): m.weight for m in members}
+    for candidate in candidates:
+        candidate.scores["weight"] = float(used.get(id(candidate), 0.0) / total)
 
 
 def _counts(member: Member, settings: Settings) -> bool:

@@ -68,9 +68,10 @@ class Restoration:
     chosen : dict
         The "method" that counts most, its "parameters", the "weights" of all, and "why".
     candidates : list of dict
-        All methods that were looked at, with their scores: "held_out" and "reclip" (minus the mean
-        log-likelihood of cells held out, and hidden behind a limit; lower is better), "error" (of
-        hidden cells relative to leaving the limit) and "weight".
+        All methods that were looked at, by weight, with their scores: "held_out" and "reclip"
+        (minus the mean log-likelihood of cells held out, and hidden behind a limit; lower is
+        better), "error" (of hidden cells relative to leaving the limit) and "weight" (0 for those
+        that do not count).
     warnings : list of str
         What the user should know.
     kept_limits : bool

@@ -301,8 +301,8 @@ def _is_plain(bound: Any) -> bool:
 
 def _chosen(choice: Choice, asked: str, missing: WhyMissing) -> dict[str, Any]:
     best = choice.members[0].candidate
-    total = sum(m.weight for m in choice.members)
-    weights = {m.candidate.method: round(m.weight / total, 3) for m in choice.members}
+    members = [m.candidate for m in choice.members]
+    weights = {c.method: round(c.scores["weight"], 3) for c in members}
     if asked != "auto":
         why = "It was asked for."
     elif missing.by_column:
