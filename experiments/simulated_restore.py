@@ -49,7 +49,7 @@ def stock_outs(seed: int) -> dict[str, float]:
 
 
 def laboratories(seed: int) -> dict[str, float]:
-    """Return coverage and the mean factor by which restored values are off, by laboratory."""
+    """Return coverage and mean factor over the truth by laboratory, and typical factors of all."""
     rng = np.random.default_rng(seed)
     n, p = 150, 6
     logs = 0.5 * rng.normal(size=(n, 2)) @ rng.normal(size=(2, p)) + 0.3 * rng.normal(size=(n, p))
@@ -58,7 +58,13 @@ def laboratories(seed: int) -> dict[str, float]:
     lab = rng.integers(3, size=n)
     floor[:, 0] = np.array(_LABORATORIES)[lab]
     r = restore(np.maximum(truth, floor), floor=floor, log=True)
-    found = {}
+    below, said = truth <= floor, r.expected_factors
+    found = {
+        "off_said": said[0],
+        "off": _factor_off(r.table, truth, below),
+        "limits_off_said": said[1],
+        "limits_off": _factor_off(floor, truth, below),
+    }
     for k, limit in enumerate(_LABORATORIES):
         at = np.zeros(truth.shape, bool)
         at[:, 0] = (truth[:, 0] <= floor[:, 0]) & (lab == k)
@@ -118,6 +124,11 @@ STUDIES: dict[str, Callable[[int], dict[str, float]]] = {
 }
 
 
+def _factor_off(values: np.ndarray, truth: np.ndarray, at: np.ndarray) -> float:
+    """Return the factor by which some values are off: root mean square of logarithms."""
+    return float(np.exp(_rms(np.log(values[at] / truth[at]))))
+
+
 def _rms(errors: np.ndarray) -> float:
     return float(np.sqrt(np.mean(errors**2)))
 
@@ -143,9 +154,10 @@ def page(rows: Sequence[dict[str, Any]]) -> str:
         "whose head says how. `relative` is the error of the clipped cells against leaving them "
         "at their limit, `lost sales` the sum of what was restored beyond the stock against the "
         "true one, `gain said` the share of the error that `restore` says it takes away, "
-        "`against bayes` the error against that of BayesCMC, `factor` the geometric mean of "
-        "restored values over true ones by the limit of the laboratory, `cover` what the 90 % "
-        "bands hold.\n\n"
+        "`against bayes` the error against that of BayesCMC, `off` and `limits off` the factors by "
+        "which restored values and limits are off (root mean square) and are said to be, `factor` "
+        "the geometric mean of restored values over true ones by the limit of the laboratory, "
+        "`cover` what the 90 % bands hold.\n\n"
         + markdown_table(["study", "figure", "seeds", "mean", "least", "most"], lines)
         + _lost_sales([r for r in rows if r["study"] == "stock-outs"])
     )

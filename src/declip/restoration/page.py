@@ -27,14 +27,21 @@ def page(r: Restoration) -> str:
     return "\n\n".join(parts)
 
 
-def _table(intervals: Intervals) -> str:
-    side, size = intervals.by_row, int(np.prod(intervals.shape, dtype=np.int64))
+def _censored(intervals: Intervals) -> tuple[int, int, int]:
+    """Return how many cells are at a ceiling, at a floor, and in a range."""
+    side = intervals.by_row
     above, below = int(side.right_censored.sum()), int(side.left_censored.sum())
+    return above, below, intervals.n_censored - above - below
+
+
+def _table(intervals: Intervals) -> str:
+    size = int(np.prod(intervals.shape, dtype=np.int64))
+    above, below, in_range = _censored(intervals)
     lines = [
         ("exact", intervals.n_exact),
         ("at or above a ceiling", above),
         ("at or below a floor", below),
-        ("known to lie in a range", intervals.n_censored - above - below),
+        ("known to lie in a range", in_range),
         ("missing", size - len(intervals)),
     ]
     shown = [f"  {n:>10,}  {what} ({n / size:.1%})" for what, n in lines if n or what == "exact"]
@@ -49,6 +56,10 @@ def _outcome(r: Restoration) -> str:
         "filled": "missing: filled",
         "undetermined": "undetermined: left at the limit, or empty",
     }
+    above, below, in_range = _censored(r.intervals)
+    if in_range:
+        beyond = "beyond their limit or " if above + below else ""
+        words["restored"] = f"restored {beyond}within their range"
     if r.settings.get("fill") == "all":
         words["undetermined"] = "undetermined: guessed, or left at the limit"
     lines = [f"  {n:>10,}  {words[flag]}" for flag, n in r.counts.items() if n]
@@ -69,6 +80,8 @@ def verdict(r: Restoration) -> str:
     """Return in a sentence or two what can be said of the clipped cells: the same everywhere."""
     if r.intervals.n_censored == 0:
         return "Nothing is clipped; there is no limit to look beyond."
+    if not any(_censored(r.intervals)[:2]):
+        return "No cell lies beyond a limit; those known to lie in a range are restored within it."
     if r.reclip is None:
         return "Too few exact cells to test the restoration: clipped cells were left as they are."
     if r.kept_limits:
@@ -76,10 +89,13 @@ def verdict(r: Restoration) -> str:
             "Hidden values show no gain over leaving cells at their limits: they were left there."
         )
     low, high = r.expected_gain_range
+    restored, left = r.expected_factors
+    off = f"are expected to be off by a factor of {restored:.2g}, limits by {left:.2g}"
+    in_logs = "" if np.isnan(restored) else f" In logarithmic columns restored values {off}."
     return (
         f"Restoring is expected to take {r.expected_gain:.0%} off the error of leaving clipped "
         f"cells at their limits ({max(low, -1.0):.0%} to {high:.0%}). That is an estimate for what "
-        "lies beyond the real limits, where nothing was seen."
+        f"lies beyond the real limits, where nothing was seen.{in_logs}"
     )
 
 

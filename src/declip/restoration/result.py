@@ -29,6 +29,7 @@ from declip.restoration.cells import (
     tables_of,
 )
 from declip.restoration.conclusions import summary_of
+from declip.restoration.gain import expected_gain
 from declip.restoration.imputation import Imputation
 from declip.restoration.model import RestorationModel
 from declip.restoration.output_kind import OutputKind
@@ -85,6 +86,9 @@ class Restoration:
         take away, beyond the real limits; NaN if nothing is clipped.
     expected_gain_range : tuple of float
         Nine in ten true gains lie within.
+    expected_factors : tuple of float
+        By which restored values, and limits, are expected to be off beyond the real limits, in
+        columns that are taken to logarithms (root mean square); NaN if there are none.
     settings : dict
         The arguments of `restore` that differ from its defaults.
     transposed : bool
@@ -121,6 +125,7 @@ class Restoration:
     counts: dict[str, int] = field(default_factory=dict)
     expected_gain: float = np.nan
     expected_gain_range: tuple[float, float] = (np.nan, np.nan)
+    expected_factors: tuple[float, float] = (np.nan, np.nan)
     settings: dict[str, Any] = field(default_factory=dict)
     transposed: bool = False
     model: RestorationModel | None = None
@@ -167,8 +172,7 @@ class Restoration:
         Returns
         -------
         Restoration
-            Of the new rows. What was tested and chosen is that of the fitted table, so that there
-            is no expected gain.
+            Of the new rows. What was tested and chosen is that of the fitted table.
         """
         if self.model is None or self.transposed:
             raise ValueError(
@@ -190,18 +194,17 @@ class Restoration:
         known = Known(row_features=row_features, groups=groups)
         model, kind = self.model.for_rows(intervals, known), OutputKind.of(container, intervals)
         filled = filled_cells(kind.missing(intervals), model)
-        restored = restored_cells(intervals, model).block
-        blocks = [CellBlock.exact(intervals), restored, filled]
+        restored = restored_cells(intervals, model)
+        blocks = [CellBlock.exact(intervals), restored.block, filled]
         counts = counts_of(blocks)
         return replace(
             self,
             **tables_of(blocks, kind),
+            **expected_gain(restored, model.table.scaling, tested=self.reclip is not None),
             intervals=intervals,
             estimator=model.methods[0].estimator,
             kept_limits=intervals.n_censored > 0 and counts["restored"] == 0,
             counts=counts,
-            expected_gain=np.nan,
-            expected_gain_range=(np.nan, np.nan),
             model=model,
         )
 

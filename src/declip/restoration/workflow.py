@@ -245,7 +245,6 @@ def _restored(
     blocks = [CellBlock.exact(work), censored.block, filled]
     blocks = [block.T for block in blocks] if settings.by_rows else blocks
     counts = counts_of(blocks)
-    gain, gain_range = expected_gain(censored, tested=choice.reclip is not None)
     return Restoration(
         **tables_of(blocks, output_kind),
         intervals=intervals,
@@ -262,8 +261,7 @@ def _restored(
         kept_limits=intervals.n_censored > 0 and counts["restored"] == 0,
         coverage=settings.coverage,
         counts=counts,
-        expected_gain=gain,
-        expected_gain_range=gain_range,
+        **expected_gain(censored, model.table.scaling, tested=choice.reclip is not None),
         settings=settings.as_arguments(),
         transposed=settings.by_rows,
         model=model,
