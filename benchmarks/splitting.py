@@ -1,14 +1,13 @@
-"""The convex methods in full SVDs of the same table, one thread: `python -m benchmarks.convex`.
+"""The splitting beside the solvers that were before it, in full SVDs of the same table, one thread.
 
-Times are CPU seconds in one process, each over the time of one SVD of the table (the least of
-five), so that they may be compared between machines. The solver before is stopped when it has
-reached the objective of the splitting, or after so many times its time. "exact": `ExactCMC` on ten
-random tables, beside its matrix-free steps, which a cap on the rank asks for.
+Times are CPU seconds in one process; over the time of one SVD of the table (the least of five) they
+may be compared between machines. The solver before is stopped when it has reached the objective of
+the splitting, or after so many times its time. `ExactCMC` is run on random tables, beside its
+matrix-free steps, which a cap on the rank asks for.
 """
 
 from __future__ import annotations
 
-import argparse
 import time
 from typing import Any
 
@@ -21,16 +20,40 @@ from threadpoolctl import threadpool_limits
 from declip import DTrCMC, ExactCMC, TrCMC
 from declip.svd import operator_norm
 
+__all__ = ["splitting"]
+
 WITHIN = {"TrCMC": 1e-4, "DTrCMC": 1e-3}  # of the objective that the splitting ends with
-
-
 EXACT = ((150, 240, 5), (300, 400, 8), (60, 80, 3))  # rows, columns, rank
 
 
-def problem(name: str) -> tuple[Any, Any, float]:
+def splitting(quick: bool) -> dict[str, Any]:
+    """Seconds of the splitting and of the solvers before to the same objective, in SVDs."""
+    names = ["synthetic"] if quick else ["synthetic", "MovieLens-100K", "FilmTrust"]
+    at_most, tables = (3, 1) if quick else (21, 10)
+    return {
+        "fits": [fit for name in names for fit in on_data(name, quick, at_most)],
+        "exact": sorted(before / ours for ours, before in map(exact_times, range(tables))),
+    }
+
+
+def on_data(name: str, quick: bool, at_most: float) -> list[dict[str, Any]]:
+    """Return both methods on one data set, at the penalties of the paper and of its grid."""
+    cells, X, ceiling = problem(name, quick)
+    svd = min(svd_seconds(X) for _ in range(5))
+    alpha = 1e-4 * operator_norm(X)
+    tr = {s: TrCMC(alpha, solver=s, max_iter=2000, scale="none") for s in ("splitting", "proximal")}
+    dtr = {
+        s: DTrCMC(0.2, 0.2, ceiling=ceiling, solver=s, tol=1e-2, scale="none")
+        for s in ("splitting", "subgradient")
+    }
+    said = {"data": name, "svd": svd, "at_most": at_most}
+    return [said | compare(models, cells, at_most) for models in (tr, dtr)]
+
+
+def problem(name: str, quick: bool) -> tuple[Any, Any, float]:
     """Return the cells, the observed table with zeros, and the ceiling."""
     if name == "synthetic":
-        task = table(7, 0, "rounded", "full")
+        task = table(7, 0, "rounded", "quick" if quick else "full")
         return task.cells, np.nan_to_num(task.data.table), 7.0
     split = Task.of(ratings(name), 1, 0)
     return training_cells(split), training_table(split).toarray(), split.ceiling
@@ -55,28 +78,29 @@ def fit(model: Any, cells: Any, clock: Clock) -> np.ndarray:
         return model._solve(treated, settled, on_sweep=clock).history
 
 
-def first(history: np.ndarray, seconds: list[float], target: float) -> float:
+def first(history: np.ndarray, seconds: list[float], target: float) -> float | None:
     """Return when the target was reached."""
     reached = np.flatnonzero(history[1:] <= target)
-    return seconds[reached[0]] if len(reached) else np.inf
+    return seconds[reached[0]] if len(reached) else None
 
 
-def compare(
-    name: str, models: dict[str, Any], solver: str, cells: Any, svd: float, at_most: float
-) -> str:
-    kind = type(models[solver]).__name__
+def compare(models: dict[str, Any], cells: Any, at_most: float) -> dict[str, Any]:
+    """Return the seconds of both solvers to an objective, and which of them reached it."""
+    solver, method = list(models)[1], type(models["splitting"]).__name__
     clock = Clock()
     ends = fit(models["splitting"], cells, clock)
-    target = ends[-1] * (1 + WITHIN[kind])
+    target = ends[-1] * (1 + WITHIN[method])
     ours = first(ends, clock.seconds, target)
     before = Clock(target, at_most * ours)
     theirs = first(fit(models[solver], cells, before), before.seconds, target)
-    more = "" if np.isfinite(theirs) else "more than "
-    theirs = min(theirs, before.seconds[-1])
-    return (
-        f"{name:15s} {kind:7s} {ours / svd:7.1f} SVDs; {solver} {more}{theirs / svd:.0f} SVDs: "
-        f"{more}{theirs / ours:.1f} times"
-    )
+    return {
+        "method": method,
+        "within": WITHIN[method],
+        "cpu": ours,
+        "solver_before": solver,
+        "reached": theirs is not None,
+        "cpu_before": theirs or before.seconds[-1],
+    }
 
 
 def exact_times(seed: int) -> tuple[float, float]:
@@ -94,46 +118,8 @@ def exact_times(seed: int) -> tuple[float, float]:
     return times[0], times[1]
 
 
-def exact() -> str:
-    with threadpool_limits(1):
-        ratios = sorted(b / a for a, b in map(exact_times, range(10)))
-    return f"ExactCMC, 10 tables: {ratios[0]:.1f} to {ratios[-1]:.1f} times, median {ratios[5]:.1f}"
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.convex", description=__doc__)
-    parser.add_argument(
-        "data", nargs="*", default=["exact", "synthetic", "MovieLens-100K", "FilmTrust"]
-    )
-    parser.add_argument(
-        "--at-most", type=float, default=25, help="times the seconds of the splitting to wait"
-    )
-    args = parser.parse_args()
-    for name in args.data:
-        if name == "exact":
-            print(exact(), flush=True)
-            continue
-        cells, X, ceiling = problem(name)
-        with threadpool_limits(1):
-            svd = min(timed_svd(X) for _ in range(5))
-        alpha = 1e-4 * operator_norm(X)
-        tr = {
-            s: TrCMC(alpha, solver=s, max_iter=2000, scale="none")
-            for s in ("splitting", "proximal")
-        }
-        print(compare(name, tr, "proximal", cells, svd, args.at_most), flush=True)
-        dtr = {
-            s: DTrCMC(0.2, 0.2, ceiling=ceiling, solver=s, tol=1e-2, scale="none")
-            for s in ("splitting", "subgradient")
-        }
-        print(compare(name, dtr, "subgradient", cells, svd, args.at_most), flush=True)
-
-
-def timed_svd(X: np.ndarray) -> float:
+def svd_seconds(X: np.ndarray) -> float:
+    """Return the CPU seconds of one full decomposition."""
     began = time.process_time()
     np.linalg.svd(X, full_matrices=False)
     return time.process_time() - began
-
-
-if __name__ == "__main__":
-    main()

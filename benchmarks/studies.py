@@ -16,6 +16,7 @@ from benchmarks.contenders import ALPHA, as_intervals, as_values, peak_mb, resid
 from benchmarks.limits import limits
 from benchmarks.runner import per_epoch, run, stopwatch
 from benchmarks.shapes import CEILING, SHAPES, centred, make_ratings, ratings, split
+from benchmarks.splitting import splitting
 from declip import BayesCMC, FroCMC, Intervals, TrCMC, kernels
 from declip.losses import Hinge
 from declip.lowrank import LowRank
@@ -308,4 +309,5 @@ STUDIES: dict[str, Callable[[bool], Any]] = {
     "soft-impute": soft_impute,
     "scaling": scaling,
     "convex": convex,
+    "splitting": splitting,
 }
