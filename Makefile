@@ -61,7 +61,7 @@ reliability: $(VENV)/.installed-test ## measure files, long fits, determinism an
 	$(BIN)/python -m reliability.persistence $(ARGS)
 	$(BIN)/python -m reliability.hostile $(ARGS)
 
-bench: $(VENV)/.installed-bench ## measure declip beside its peers (an hour, on a quiet machine)
+bench: $(VENV)/.installed-bench ## measure declip beside its peers (an hour and a half, on a quiet machine)
 	$(BIN)/python -m benchmarks $(ARGS)
 
 bench-quick: $(VENV)/.installed-bench ## the same on small shapes, under three minutes
