@@ -442,6 +442,10 @@ void define(nb::module_& m) {
 
 NB_MODULE(_kernels, m) {
     using namespace declip;
+#ifndef __SANITIZE_ADDRESS__
+    // What a cache or a thread still holds when Python ends is no leak that a user should hear of.
+    nb::set_leak_warnings(false);
+#endif
     nb::class_<LossSpec>(m, "Loss");
     m.def("loss", &loss_of_name, nb::arg("name"), nb::arg("scale") = 0.0);
     define<float>(m);
