@@ -12,7 +12,15 @@ import numpy as np
 from sklearn.base import clone
 from threadpoolctl import threadpool_limits
 
-from benchmarks.contenders import ALPHA, as_intervals, as_values, peak_mb, resident_mb, rmse
+from benchmarks.contenders import (
+    ALPHA,
+    as_intervals,
+    as_values,
+    forget_peak,
+    peak_mb,
+    resident_mb,
+    rmse,
+)
 from benchmarks.limits import limits
 from benchmarks.runner import per_epoch, run, stopwatch
 from benchmarks.shapes import CEILING, SHAPES, centred, make_ratings, ratings, split
@@ -149,6 +157,7 @@ def samples(quick: bool) -> dict[str, Any]:
     """CPU seconds a sample of BayesCMC: a long chain less a short one."""
     shape, (few, many) = "200k" if quick else "20m", (2, 6)
     data, before = as_intervals(ratings(shape)), resident_mb()
+    forget_peak()  # of the data, and of the studies before
     seconds = {}
     for n in (few, many):
         model = BayesCMC(n_samples=n, burn_in=1, chains=1, max_kept=2, random_state=0)
@@ -192,6 +201,7 @@ def convex(quick: bool) -> dict[str, Any]:
     """TrCMC to a certified gap, and steps of DTrCMC, at the largest shape."""
     data = as_intervals(ratings("200k" if quick else "20m"))
     most, before = largest_alpha(data), resident_mb()
+    forget_peak()
     found: dict[str, Any] = {"shape": data.shape, "cells": len(data), "largest_alpha": most}
     with stopwatch() as taken:
         model = TrCMC(alpha=0.04 * most, tol=1e-2, scale="none").fit(data)
