@@ -362,6 +362,7 @@ def test_missing_means_low_says_how_well_that_explains_the_table(tmp_path, capsy
     code, out, err = run(capsys, "restore", path, "--missing-means", "low", "--effort", "quick")
     assert code == 0, err
     assert "taken as missing for their values" in " ".join((out + err).split())
+    assert "missing: left empty" in out
     assert out.endswith("left so: --fill writes what they got.\n")
     code, out, _ = run(capsys, "check", path)
     assert "Missing cells follow low values" in out

@@ -64,6 +64,14 @@ class Elements(HTMLParser):
         self.ids += [value for name, value in attrs if name == "id"]
 
 
+def test_cells_that_the_file_leaves_empty_are_not_called_filled(small):
+    assert small.counts["filled"] > 0
+    kept, filled = (html.unescape(render(small, fill=fill)) for fill in (False, True))
+    assert "missing: left empty" in kept
+    assert "missing: filled" not in kept
+    assert "missing: filled" in filled
+
+
 def test_the_page_needs_no_network_and_no_script(page):
     found = Elements(page)
     assert "script" not in found.tags

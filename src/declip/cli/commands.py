@@ -72,7 +72,7 @@ def restore(
     if result.counts["filled"] and not outputs.fill:
         listed += "\n\nCells without a value were left so: --fill writes what they got."
     screen.result(
-        f"{in_own_words(str(result).rstrip())}\n\n{listed}",
+        f"{in_own_words(result.as_text(outputs.fill))}\n\n{listed}",
         {**_facts(result, table), "outputs": wanted},
         [in_own_words(warning) for warning in result.warnings],
     )

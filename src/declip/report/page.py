@@ -83,6 +83,7 @@ def render(
     path = source.path if isinstance(source, TableFile) else source
     return _template("page.html").render(
         facts=_facts(view) | {"source": None if path is None else Path(path).name, "fill": fill},
+        words=restoration.as_text(fill),
         code=_code(restoration, path, reading),
         figures=figures(view),
         lines=column_lines(view),
@@ -137,7 +138,6 @@ def _facts(view: View) -> dict[str, Any]:
         "warnings": [str(warning) for warning in restoration.warnings],
         "chosen": _chosen(restoration.chosen),
         "undetermined": {axis: _listed(view.undetermined(axis)) for axis in ("row", "column")},
-        "summary": str(restoration),
     }
 
 

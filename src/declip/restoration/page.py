@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from textwrap import fill
+import textwrap
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,9 +19,18 @@ _WIDTH = 88
 _SHOWN = 8
 
 
-def page(r: Restoration) -> str:
-    """Return what was clipped, what was done about it, and how far it can be trusted."""
-    parts = [_table(r.intervals), _outcome(r), _method(r), _trust(r), _candidates(r.candidates)]
+def page(r: Restoration, fill: bool = True) -> str:
+    """Return what was clipped, what was done about it, and how far it can be trusted.
+
+    Without ``fill`` missing cells stay so in the file that the page speaks of.
+    """
+    parts = [
+        _table(r.intervals),
+        _outcome(r, fill),
+        _method(r),
+        _trust(r),
+        _candidates(r.candidates),
+    ]
     if r.warnings:
         parts.append("\n".join(["Take note", *(_item(w) for w in r.warnings)]))
     return "\n\n".join(parts)
@@ -49,11 +58,11 @@ def _table(intervals: Intervals) -> str:
     return "\n".join([f"A table of {rows:,} rows and {cols:,} columns", *shown])
 
 
-def _outcome(r: Restoration) -> str:
+def _outcome(r: Restoration, fill: bool) -> str:
     words = {
         "exact": "exact: untouched",
         "restored": "restored beyond their limit",
-        "filled": "missing: filled",
+        "filled": "missing: filled" if fill else "missing: left empty",
         "undetermined": "undetermined: left at the limit, or empty",
     }
     above, below, in_range = _censored(r.intervals)
@@ -137,7 +146,7 @@ def _candidates(candidates: list[dict[str, Any]]) -> str:
 
 
 def _item(text: str) -> str:
-    return fill(text, _WIDTH, initial_indent="  - ", subsequent_indent="    ")
+    return textwrap.fill(text, _WIDTH, initial_indent="  - ", subsequent_indent="    ")
 
 
 def _number(value: Any) -> str:

@@ -369,6 +369,31 @@ class Restoration:
         """What can be said of the clipped cells, in a sentence or two: the same everywhere."""
         return verdict(self)
 
+    def as_text(self, fill: bool = True) -> str:
+        """Return the page that `print` shows.
+
+        Parameters
+        ----------
+        fill : bool, default=True
+            Whether missing cells are filled where the table goes; a file may keep them empty.
+
+        Returns
+        -------
+        str
+            What was clipped, what was done about it, and how far it can be trusted.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import declip
+        >>> truth = np.random.default_rng(0).normal(size=(40, 1)) + np.arange(4) / 9
+        >>> truth[0, 0] = np.nan
+        >>> r = declip.restore(np.minimum(truth, 1), ceiling=1, method="column")
+        >>> "missing: left empty" in r.as_text(fill=False)
+        True
+        """
+        return page(self, fill)
+
     def report(self, path: str | Path, *, source: Any = None, overwrite: bool = False) -> Path:
         """Write one self-contained HTML page with pictures: what was done, and how far to trust it.
 
@@ -405,7 +430,7 @@ class Restoration:
         return notebook_html(self)
 
     def __str__(self) -> str:
-        return page(self)
+        return self.as_text()
 
     def __repr__(self) -> str:
         n_rows, n_cols = self.intervals.shape
