@@ -120,6 +120,11 @@ class Cells:
         """Which censored cells have no lower bound: they are at or below a floor."""
         return left_censored(self.lower)
 
+    def censored_counts(self) -> tuple[int, int, int]:
+        """Return how many cells are at or above a ceiling, at or below a floor, and in a range."""
+        above, below = int(self.right_censored.sum()), int(self.left_censored.sum())
+        return above, below, len(self.lower) - above - below
+
     def within(self, n_cols: int) -> bool:
         """Tell whether every cell lies in one of so many columns."""
         sides = self.exact_idx, self.censored_idx

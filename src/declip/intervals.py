@@ -294,12 +294,11 @@ class Intervals:
         return self.n_exact + self.n_censored
 
     def __repr__(self) -> str:
-        side = self.by_row
-        above, below = side.right_censored.sum(), side.left_censored.sum()
+        above, below, in_range = self.by_row.censored_counts()
         return (
             f"Intervals({self.shape[0]} x {self.shape[1]}, {len(self)} observed: "
             f"{self.n_exact} exact, {above} at or above a ceiling, {below} at or below a floor, "
-            f"{self.n_censored - above - below} in a range)"
+            f"{in_range} in a range)"
         )
 
     def triplets(self) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray, NDArray]:

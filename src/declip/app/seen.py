@@ -37,13 +37,13 @@ def seen_file(table: TableFile, said: Mapping[str, Any]) -> dict[str, Any]:
     found = proposal.ceiling is not None or proposal.floor is not None
     found = found and not _asks_what_is_missing(table)  # a code is no limit
     given = said.get("ceiling") is not None or said.get("floor") is not None
-    side = cells.by_row
+    above, below, _ = cells.by_row.censored_counts()
     return {
         "rows": cells.shape[0],
         "columns": cells.shape[1],
         "exact": cells.n_exact,
-        "above": int(side.right_censored.sum()),
-        "below": int(side.left_censored.sum()),
+        "above": above,
+        "below": below,
         "open": cells.n_censored,
         "missing": cells.shape[0] * cells.shape[1] - len(cells),
         "proposal": _limits_to_take(proposal) if found and not given else None,

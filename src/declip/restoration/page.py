@@ -36,16 +36,9 @@ def page(r: Restoration, fill: bool = True) -> str:
     return "\n\n".join(parts)
 
 
-def _censored(intervals: Intervals) -> tuple[int, int, int]:
-    """Return how many cells are at a ceiling, at a floor, and in a range."""
-    side = intervals.by_row
-    above, below = int(side.right_censored.sum()), int(side.left_censored.sum())
-    return above, below, intervals.n_censored - above - below
-
-
 def _table(intervals: Intervals) -> str:
     size = int(np.prod(intervals.shape, dtype=np.int64))
-    above, below, in_range = _censored(intervals)
+    above, below, in_range = intervals.by_row.censored_counts()
     lines = [
         ("exact", intervals.n_exact),
         ("at or above a ceiling", above),
@@ -65,7 +58,7 @@ def _outcome(r: Restoration, fill: bool) -> str:
         "filled": "missing: filled" if fill else "missing: left empty",
         "undetermined": "undetermined: left at the limit, or empty",
     }
-    above, below, in_range = _censored(r.intervals)
+    above, below, in_range = r.intervals.by_row.censored_counts()
     if in_range:
         beyond = "beyond their limit or " if above + below else ""
         words["restored"] = f"restored {beyond}within their range"
@@ -89,7 +82,7 @@ def verdict(r: Restoration) -> str:
     """Return in a sentence or two what can be said of the clipped cells: the same everywhere."""
     if r.intervals.n_censored == 0:
         return "Nothing is clipped; there is no limit to look beyond."
-    if not any(_censored(r.intervals)[:2]):
+    if not any(r.intervals.by_row.censored_counts()[:2]):
         return "No cell lies beyond a limit; those known to lie in a range are restored within it."
     if r.reclip is None:
         return "Too few exact cells to test the restoration: clipped cells were left as they are."
