@@ -97,6 +97,13 @@ def dtr_stops(results: list[Result]) -> str:
     return "chosen in the mean " + ", ".join(parts) if parts else "(not run yet)"
 
 
+def ranks_as_in_nnls(results: list[Result]) -> str:
+    """Return how many triplets Tr-CMC keeps in each task where its rank is held as in NNLS."""
+    mine = [r for r in results if r["settings"]["method"] == "Tr-CMC, rank as in NNLS"]
+    ranks = summary.averaged(mine, ("data", "task"), lambda r: r["chosen"]["rank"])
+    return ", ".join(f"{ranks[task].value:.0f}" for task in TASKS if task in ranks) or "-"
+
+
 def race_of_pairs(results: list[Result]) -> str:
     """Return what the race of pairs on the large tables came to."""
     mine = [r for r in results if r["settings"]["method"] == "DTr-CMC"]

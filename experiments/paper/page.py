@@ -97,6 +97,7 @@ def filled(results: Results) -> dict[str, str]:
         "start_error": facts.start_error(results["ablation"]),
         "second_norm_says": facts.second_norm(results["ablation"]),
         "race_of_pairs": facts.race_of_pairs(results["synthetic"]),
+        "ranks_as_in_nnls": facts.ranks_as_in_nnls(results["faithful"]),
         "dtr_stops": facts.dtr_stops(results["faithful"]),
         **facts.hinge(results),
         **facts.recovery(results["theory"]),

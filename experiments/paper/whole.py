@@ -48,13 +48,9 @@ def recorded(
     return failed
 
 
-def _earlier(folder: Path) -> dict[str, Any]:
-    return json.loads(_path(folder).read_text()) if _path(folder).exists() else {}
-
-
 def said(folder: Path, runs: int) -> str:
     """Return how long so many runs took in one go, or that they were not made so."""
-    found = _earlier(folder)
+    found = json.loads(_path(folder).read_text()) if _path(folder).exists() else {}
     if not 0 < found.get("runs", 0) <= runs:
         return "The runs shown here were not made in one go."
     added = runs - found["runs"]
