@@ -142,7 +142,8 @@ class Restoring:
         "Work on square roots, or log(1 + x), of counts and amounts that may be zero.", "auto"
     )
     between: list[str] | None = _method(
-        "What the truth cannot pass, as 0, or 0,100; COLUMN=0,100 for a column; may be repeated.",
+        "What the truth cannot pass, as 0, or 0,100; COLUMN=0,100 for a column; may be repeated. "
+        "Default: zero for columns that are never negative; none: nothing.",
         shown="LOW,HIGH",
     )
     missing_means: Literal["random", "low", "high", "auto"] = _method(
@@ -196,7 +197,7 @@ class Restoring:
 
         said = {_OTHER_NAMES.get(name, name): value for name, value in vars(self).items()}
         said["fill"] = "all" if said.pop("fill") else "determined"
-        said["between"] = _between(self.between) if self.between else None
+        said["between"] = _between(self.between) if self.between else "auto"
         if isinstance(self.log, list):
             said["log"] = [name for text in self.log for name in text.split(",")]
         return declip.restore(cells, **said, **known, n_jobs=-1, progress=progress)
@@ -293,8 +294,10 @@ def _lines(text: str) -> list[int]:
     return [k for a, _, b in ends for k in range(int(a), int(b or a) + 1)]
 
 
-def _between(given: list[str]) -> tuple[Any, Any]:
-    """Return bounds from ``0``, ``0,100``, ``,100``, or from ``iron=0,100`` for each column."""
+def _between(given: list[str]) -> tuple[Any, Any] | None:
+    """Return bounds from ``0``, ``0,100``, ``,100``, ``none`` or, for columns, ``iron=0,100``."""
+    if given == ["none"]:
+        return None
     pairs = [text.rpartition("=") for text in given]
     named = {column: _ends(bounds) for column, sign, bounds in pairs if sign}
     plain = [_ends(bounds) for _, sign, bounds in pairs if not sign]
@@ -315,4 +318,4 @@ def _ends(text: str) -> tuple[float | None, float | None]:
     try:
         return tuple(float(end) if end.strip() else None for end in (low, high))  # type: ignore[return-value]
     except ValueError:
-        raise UsageError(f"--between must be LOW,HIGH, as 0,100; got {text!r}") from None
+        raise UsageError(f"--between must be LOW,HIGH, as 0,100, or none; got {text!r}") from None

@@ -268,6 +268,7 @@ def test_choices_of_the_command_are_those_of_the_library():
         (["--scale", "sqrt"], {"scale": "sqrt"}),
         (["--between", "0,9"], {"between": (0.0, 9.0)}),
         (["--between", "-1"], {"between": (-1.0, None)}),
+        (["--between", "none"], {"between": None}),
         (["--between", "x=0,9", "--between", "y=,7"], {"between": ({"x": 0}, {"x": 9, "y": 7})}),
         (["--between", "y=-1"], {"between": ({"y": -1}, None)}),
         (["--seed", "7", "--coverage", "0.8"], {"random_state": 7, "coverage": 0.8}),

@@ -12,6 +12,7 @@ from tests.helpers import low_rank
 
 import declip
 from declip import Intervals, restore
+from declip.restoration.bounds import Bounds
 from declip.scales import VALUE_SCALES
 
 FAST = {"method": "tobit", "n_components": 2, "alpha": 1.0}
@@ -185,6 +186,69 @@ def test_a_limit_that_the_truth_cannot_pass_is_the_truth(clipped):
 def test_bounds_inside_the_table_are_refused(clipped):
     with pytest.raises(ValueError, match="beyond the bounds of between="):
         restore(clipped[1], clipped[2], between=(None, -1.0), **FAST)
+
+
+@pytest.fixture(scope="module")
+def amounts():
+    """Amounts that are never negative, and their floors."""
+    truth = np.exp(low_rank(3, (150, 6), noise=0.3))
+    return truth, np.quantile(truth, 0.3, axis=0)
+
+
+@pytest.fixture(scope="module")
+def amounts_restored(amounts):
+    truth, floor = amounts
+    X = np.maximum(truth, floor)
+    X[::7, 2] = np.nan
+    return restore(X, floor=floor, effort="quick")
+
+
+def test_what_is_never_negative_is_not_restored_filled_or_drawn_below_zero(amounts_restored):
+    r = amounts_restored
+    assert (r.flags == "restored").any()
+    assert (r.flags == "filled").any()
+    for got in (r.table, r.lower, *r.sample(5)):
+        assert got.min() >= 0
+    assert any("never negative: nothing is restored below zero" in line for line in r.warnings)
+
+
+def test_zero_as_the_end_of_amounts_is_worth_knowing(amounts, amounts_restored):
+    truth, floor = amounts
+    below = (truth < floor) & (amounts_restored.flags == "restored")
+    free = restore(np.maximum(truth, floor), floor=floor, effort="quick", between=None)
+    assert free.lower.min() < 0
+    ours, without = (np.square(x.table - truth)[below].mean() for x in (amounts_restored, free))
+    assert ours < 0.8 * without
+    assert not any("never negative" in line for line in free.warnings)
+
+
+def test_an_amount_is_a_column_without_a_negative_value_or_floor_at_zero_and_no_scale():
+    rng = np.random.default_rng(0)
+    columns = {
+        "amount": (rng.exponential(size=60), 0.2),
+        "sign": (rng.normal(size=60), -0.5),
+        "floor at zero": (rng.normal(size=60), 0.0),
+        "answers": (rng.integers(1, 6, size=60).astype(float), 1.0),
+        "gain of negative floor": (rng.exponential(size=60), -0.1),
+    }
+    lower, upper = (np.column_stack([x for x, _ in columns.values()]) for _ in range(2))
+    floor = np.array([limit for _, limit in columns.values()])
+    below = lower <= floor
+    below[0, 4] = True
+    lower, upper = np.where(below, -np.inf, lower), np.where(below, floor, upper)
+    cells = Intervals.from_bounds(lower, upper)
+    found = Bounds.of_amounts(cells, cells)
+    assert_array_equal(found.low, [0, -np.inf, -np.inf, -np.inf, -np.inf])
+    assert np.isinf(found.high).all()
+
+
+def test_amounts_that_are_worked_on_by_rows_end_at_zero_too():
+    rng = np.random.default_rng(1)
+    truth = np.exp(rng.normal(2, 1.5, size=(12, 1))) * rng.gamma(4, size=(12, 60)) / 4
+    stock = np.quantile(truth, 0.2, axis=1, keepdims=True)
+    r = restore(np.maximum(truth, stock), floor=stock, method="column", scale="rows")
+    assert r.transposed
+    assert r.lower.min() >= 0
 
 
 def test_limits_are_kept_where_the_truth_lies_at_them():

@@ -61,7 +61,7 @@ def test_settled_tables_are_those_of_a_shrinkage_that_is_known(clipped, drawn):
     pairs = np.array(list(r.imputation.draws(12, settled=True)))
     assert_array_equal(pairs[:, 0], list(r.imputation.tables(12)))
     known = [
-        replace(m, shrinkage=replace(m.shrinkage, sd=0 * m.shrinkage.sd))
+        replace(m, shrinkage=replace(m.shrinkage, variance=0 * m.shrinkage.variance))
         for m in r.imputation.model.methods
     ]
     model = replace(r.imputation.model, methods=known)

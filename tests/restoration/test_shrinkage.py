@@ -7,6 +7,7 @@ from declip.restoration.predictive import CensoredMixture
 from declip.restoration.shrinkage import HiddenCells, TailShrinkage
 
 N_COLS = 3
+NO_ENDS = np.zeros((2, N_COLS), bool)
 
 
 def hidden(log_c, n=3000, seed=0, censored_beyond=np.inf):
@@ -27,7 +28,7 @@ def hidden(log_c, n=3000, seed=0, censored_beyond=np.inf):
 
 
 def shrinkage(log_c, **more):
-    return TailShrinkage.of([hidden(log_c, **more)], N_COLS)
+    return TailShrinkage.of([hidden(log_c, **more)], NO_ENDS)
 
 
 def test_where_the_method_is_right_nothing_is_drawn_in():
@@ -68,10 +69,21 @@ def test_the_posterior_is_that_of_enumeration():
             others = [np.delete(whole, j).prod() for j in range(N_COLS)]
             joint += p * np.einsum("xu,xj->uj", about, terms) * others
     joint /= joint.sum(axis=0)
-    found, mean = TailShrinkage.of(tasks, N_COLS), grid @ joint
+    found, mean = TailShrinkage.of(tasks, NO_ENDS), grid @ joint
     assert_allclose(found.mean[N_COLS:], mean, rtol=1e-6)
-    counted = 0.7 * (grid**2 @ joint - mean**2)
-    assert_allclose(found.sd[N_COLS:], np.sqrt(counted), rtol=1e-6)
+    variance = grid**2 @ joint - mean**2
+    assert_allclose(found.variance[N_COLS:], variance, rtol=1e-6)
+    assert_allclose(found.sd[N_COLS:], np.sqrt(0.7 * variance), rtol=1e-6)
+
+
+def test_less_is_unknown_towards_the_end_of_a_column_and_more_away_from_it():
+    ends = np.array([[True, False, True], [False, False, True]])
+    found = TailShrinkage.of([hidden(0.3)], ends)
+    free = TailShrinkage.of([hidden(0.3)], NO_ENDS)
+    assert_allclose(found.variance, free.variance)
+    floors, ceilings = (found.sd / free.sd).reshape(2, N_COLS)
+    assert floors[0] < floors[1] == ceilings[1] < ceilings[0]
+    assert floors[2] == ceilings[2] == floors[0]
 
 
 def test_cells_at_a_moved_limit_say_that_the_tail_is_short():
@@ -82,7 +94,7 @@ def test_cells_at_a_moved_limit_say_that_the_tail_is_short():
     tied.value[:60] = tied.mixture.limit[:60]
     raised = tied.log_likelihood(0.5) - tied.log_likelihood(0.0)
     assert_allclose(raised[:60], 0.5, rtol=1e-9)
-    means = [TailShrinkage.of([cells], N_COLS).mean[N_COLS:] for cells in (alone, tied)]
+    means = [TailShrinkage.of([cells], NO_ENDS).mean[N_COLS:] for cells in (alone, tied)]
     assert (means[1] > means[0]).all()
 
 
@@ -100,7 +112,7 @@ def test_without_evidence_the_shrinkage_is_none_and_uncertain():
 
 def test_values_are_drawn_in_further_the_less_is_known():
     cells, n = hidden(0.0), 2 * N_COLS
-    sure, unsure = (TailShrinkage(np.zeros(n), np.full(n, sd)) for sd in (0.1, 0.5))
+    sure, unsure = (TailShrinkage(np.zeros(n), np.full(n, v), np.ones(n)) for v in (0.01, 0.25))
     means = [f.for_values(cells.mixture, cells.group).moments()[0] for f in (sure, unsure)]
     assert (means[1] < means[0]).all()
 

@@ -8,10 +8,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from declip.censoring import left_censored
 from declip.intervals import Intervals, face_value
+from declip.rounding import RoundingGrid
 from declip.validation import limits_of_all_cells
 
-__all__ = ["Bounds"]
+__all__ = ["AMOUNTS", "Bounds"]
+
+AMOUNTS = "auto"  # ``between=``: what is never negative is an amount, and has its end at zero
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,19 +33,39 @@ class Bounds:
 
     @classmethod
     def of(cls, between: Any, intervals: Intervals) -> Bounds:
-        """Read a pair of bounds, each None, a number or one for each column, as limits are."""
-        if between is None:
+        """Read a pair of bounds, each None, a number or one for each column, as limits are.
+
+        None there are yet of "auto" (see `of_amounts`).
+        """
+        if between is None or (isinstance(between, str) and between == AMOUNTS):
             return cls()
         if not hasattr(between, "__len__") or isinstance(between, str) or len(between) != 2:
             raise ValueError(
                 "between must be a pair, the lowest and the highest value that the truth can have, "
-                f"such as (0, None); got {between!r}."
+                f"such as (0, None), or 'auto' or None; got {between!r}."
             )
         low, high = between
         found = limits_of_all_cells(high, low, intervals.shape, np.float64, intervals.col_labels)
         bounds = cls(*(np.broadcast_to(end, (1, intervals.shape[1]))[0] for end in found))
         bounds.check(intervals)
         return bounds
+
+    @classmethod
+    def of_amounts(cls, intervals: Intervals, some: Intervals) -> Bounds:
+        """Return zero as the low end of columns that hold amounts.
+
+        No value and no limit of these is negative. A floor at zero says that the truth goes below
+        it; and answers on a scale (columns in coarse steps, for which ``some`` rows are looked at)
+        have an end of their own.
+        """
+        _, cols, lower, upper = intervals.triplets()
+        below = left_censored(lower)
+        signed = np.where(below, upper <= 0, lower < 0)
+        n = np.bincount(cols, signed, intervals.shape[1])
+        if (n > 0).all():
+            return cls()
+        steps = RoundingGrid.of(some).coarse(some).sizes.max(axis=0)
+        return cls(low=np.where((n > 0) | (steps > 0), -np.inf, 0.0))
 
     def check(self, intervals: Intervals) -> None:
         """Refuse bounds that the table itself passes."""

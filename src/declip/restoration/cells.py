@@ -31,7 +31,7 @@ FLAGS = ("exact", "restored", "filled", "undetermined")
 EXACT, RESTORED, FILLED, UNDETERMINED = np.arange(len(FLAGS), dtype=np.int8)
 _STEPS, _FEW_STEPS = 10, 5  # to a band's end; the few leave 1 % of a standard deviation
 _BLOCK = 1 << 16  # cells that are looked at together
-_NEARLY_ALL = 0.75  # of an interval that ends: a band of so much of it takes in its end
+_NEARLY_ALL = 0.9  # of an interval that ends: a band of so much of it takes in its end
 _AWAY = 1.8  # standard deviations from its limit from which a cell has a band with two ends
 
 

@@ -171,7 +171,7 @@ def _weighed(
 ) -> Choice:
     """Return the mixture of methods under which hidden and held-out cells are likeliest."""
     shrinkages = [
-        TailShrinkage.of([e.hidden for e in seen], tasks[0].n_groups) for seen in evidence
+        TailShrinkage.of([e.hidden for e in seen], tasks[0].ends) for seen in evidence
     ]
     hidden = np.array(
         [

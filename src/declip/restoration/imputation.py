@@ -154,7 +154,7 @@ class Imputation:
             log_survival = np.log1p(-rng.random(len(part)))
         else:
             log_survival = np.minimum(mixture.log_survival(mixture.sign * cells.value), 0.0)
-        group, bounds = method.group(mixture.sign, cols), self.model.bounds_at(cols)
+        group, bounds = method.group(mixture.sign, cols), self.model.table.bounds_at(cols)
         log_c = [method.shrinkage.drawn(rng), *([method.shrinkage.mean] if settled else [])]
         shrunk = (mixture.shrunk(line[group]).within(*bounds) for line in log_c)
         return mixture.sign * np.array([line.at_survival(log_survival) for line in shrunk])
@@ -163,7 +163,7 @@ class Imputation:
         self, cells: CellDistributions, cols: NDArray, rng: np.random.Generator
     ) -> NDArray[np.float64]:
         """Draw missing cells between the bounds of their columns."""
-        low, high = self.model.bounds_at(cols)
+        low, high = self.model.table.bounds_at(cols)
         key = int(rng.integers(_LARGEST_SEED)), 0
         fresh = truncated_normals(cells.centre, cells.spread, low, high, key)
         if cells.value is None:

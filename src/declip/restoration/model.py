@@ -207,7 +207,7 @@ class RestorationModel:
     ) -> tuple[CensoredMixture, CensoredMixture]:
         """Return the distributions of cells within ends, for their values and for their bands.
 
-        The ends are in standard units; nothing lies beyond the bounds of ``between=``.
+        The ends are in standard units.
         """
         of_values, of_bands, most = [], [], n_draws(self.table.cells.n_censored)
         for m in self.methods:
@@ -219,21 +219,12 @@ class RestorationModel:
             of_bands.append(mixture.shrunk(mean).spread_over(_NODES, sd))
         weights = np.array([m.weight for m in self.methods])
         weights /= weights.sum()
-        between = self.bounds_at(cols)
-        pooled = (CensoredMixture.pooled(parts, weights) for parts in (of_values, of_bands))
-        of_value, of_band = (mixture.within(*between) for mixture in pooled)
-        return of_value, of_band
+        return CensoredMixture.pooled(of_values, weights), CensoredMixture.pooled(of_bands, weights)
 
     @property
     def large(self) -> bool:
         """Whether there are so many cells that draws of them are summed up by two moments."""
         return self.table.cells.n_censored > _LARGE
-
-    def bounds_at(self, cols: NDArray) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return what cells of these columns cannot pass, in standard units."""
-        low, high = self.settings.bounds.at(cols)
-        scaling = self.table.scaling
-        return scaling.forward(low, cols), scaling.forward(high, cols)
 
     def gets_value(self, rows: NDArray, cols: NDArray) -> NDArray[np.bool_]:
         """Tell which cells get a value: those that the data determine, or all if asked for."""

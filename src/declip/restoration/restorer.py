@@ -16,6 +16,7 @@ from declip.containers import opened
 from declip.estimators.side import Known, check_known_names
 from declip.estimators.transformer import TableTransformer, refuse_sparse
 from declip.intervals import Intervals
+from declip.restoration.bounds import AMOUNTS
 from declip.restoration.result import Restoration
 from declip.restoration.workflow import limits_of, restore
 from declip.validation import check_columns, named_columns, warn_nothing_clipped
@@ -47,7 +48,7 @@ class Restorer(TableTransformer):
         What is brought to standard units, or the scale of counts.
     log : bool, or labels or numbers of columns, default=False
         Columns to be restored in logarithms.
-    between : pair of None, number, array-like or mapping, default=None
+    between : "auto", None, or pair of None, number, array-like or mapping, default="auto"
         Lowest and highest value that the truth can have.
     missing : {"random", "low", "high", "auto"} or mapping, default="random"
         Why cells are missing.
@@ -101,7 +102,7 @@ class Restorer(TableTransformer):
         alpha: float | None = None,
         scale: str = "auto",
         log: Any = False,
-        between: tuple[Any, Any] | None = None,
+        between: tuple[Any, Any] | str | None = AMOUNTS,
         missing: Any = "random",
         rounding: str = "auto",
         fill: str = "determined",

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from declip.estimators.side import SideInformation
-from declip.restoration.bounds import Bounds
+from declip.restoration.bounds import AMOUNTS, Bounds
 from declip.validation import check_choice
 
 __all__ = ["EFFORTS", "FILLS", "KNOWN", "NOTHING", "ROUNDINGS", "Settings"]
@@ -32,7 +32,7 @@ class Settings:
     scale: str = "columns"
     values: str = ""
     log: Any = False
-    between: Any = None
+    between: Any = AMOUNTS
     missing: Any = "random"
     rounding: str = "auto"
     fill: str = "determined"

@@ -17,7 +17,9 @@ __all__ = ["HiddenCells", "TailShrinkage"]
 # standard deviations of log c, between which data decide
 _SPREADS = (0.05, 0.2, 0.4, 0.7, 1.0, 1.4, 2.0, 2.8)
 _ELSEWHERE = 1.2  # spreads from the log c of a column to that at any one limit, moved or real
-_COUNTED = 0.7  # of the posterior variance of log c: more of it, and intervals hold more than said
+_CAUTION = 0.4  # of the posterior variance of log c, by which expected values are drawn in
+# of it in intervals: more, and they hold more than said. Amounts end alike at zero, and elsewhere not
+_COUNTED, _COUNTED_TO_AN_END, _COUNTED_FROM_AN_END = 0.7, 0.2, 1.0
 _GRID = np.linspace(-1.6, 2.4, 26)  # of log c
 _NONE = int(np.argmin(abs(_GRID)))
 _ENOUGH_CELLS = 20_000
@@ -67,34 +69,45 @@ class HiddenCells:
 
 @dataclass(frozen=True, eq=False)
 class TailShrinkage:
-    """Log c of each side and column, as a posterior by its mean and standard deviation.
+    """Log c of each side and column, as a posterior by its mean and variance.
 
     Attributes
     ----------
-    mean, sd : ndarray of shape (2 * n_groups,)
-        Of floors, then of ceilings; the variance as far as it counts.
+    mean, variance : ndarray of shape (2 * n_groups,)
+        Of floors, then of ceilings.
+    counted : ndarray of shape (2 * n_groups,)
+        The share of the variance that counts in intervals.
     """
 
     mean: NDArray[np.float64]
-    sd: NDArray[np.float64]
+    variance: NDArray[np.float64]
+    counted: NDArray[np.float64]
 
     @classmethod
-    def of(cls, tasks: Sequence[HiddenCells], n_groups: int) -> TailShrinkage:
+    def of(cls, tasks: Sequence[HiddenCells], ends: NDArray[np.bool_]) -> TailShrinkage:
         """Return the posterior at the real limits, given cells hidden by limits inside them.
 
         Cells hidden just inside a real limit tell most of what lies beyond it, but they are few;
         those of a limit moved further are more. Both are judged as limits of the same column.
+        ``ends`` tells which columns have a lowest and a highest value, of shape (2, n_groups).
         """
-        totals = np.array([hidden.log_likelihoods(n_groups) for hidden in tasks])
+        totals = np.array([hidden.log_likelihoods(ends.shape[1]) for hidden in tasks])
         sides = [_posterior(side) for side in np.split(totals, 2, axis=2)]
-        return cls(*(np.concatenate(part) for part in zip(*sides, strict=True)))
+        mean, variance = (np.concatenate(part) for part in zip(*sides, strict=True))
+        counted = np.where(ends[::-1], _COUNTED_FROM_AN_END, _COUNTED)
+        return cls(mean, variance, np.where(ends, _COUNTED_TO_AN_END, counted).ravel())
+
+    @property
+    def sd(self) -> NDArray[np.float64]:
+        """Standard deviations of log c as far as they count."""
+        return np.sqrt(self.counted * self.variance)
 
     def for_values(self, mixture: CensoredMixture, group: NDArray) -> CensoredMixture:
         """Return distributions drawn in for their expected values.
 
         The less is known of log c the further, by its variance: an error outwards has no end.
         """
-        return mixture.shrunk((self.mean + self.sd**2)[group])
+        return mixture.shrunk((self.mean + _CAUTION * self.variance)[group])
 
     def drawn(self, rng: np.random.Generator) -> NDArray[np.float64]:
         """Draw log c of each side and column."""
@@ -102,7 +115,7 @@ class TailShrinkage:
 
 
 def _posterior(hidden: NDArray) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return mean and standard deviation of log c at the real limits of columns.
+    """Return mean and variance of log c at the real limits of columns.
 
     ``hidden`` holds log-likelihoods by task, log c and column. Columns share a normal prior, whose
     mean t is itself normal about 0, with the same spread s; both are integrated over a grid. At a
@@ -113,7 +126,7 @@ def _posterior(hidden: NDArray) -> tuple[NDArray[np.float64], NDArray[np.float64
     weight = softmax([log_evidence for _, log_evidence in found])
     density = np.tensordot(weight, np.array([part for part, _ in found]), 1)
     mean = _GRID @ density
-    return mean, np.sqrt(_COUNTED * np.maximum(_GRID**2 @ density - mean**2, 0.0))
+    return mean, np.maximum(_GRID**2 @ density - mean**2, 0.0)
 
 
 def _given_spread(hidden: NDArray, s: float) -> tuple[NDArray[np.float64], float]:

@@ -16,6 +16,7 @@ from declip.intervals import Intervals
 from declip.model_selection import EntryShuffleSplit, HeldOutCells
 from declip.model_selection.splits import keep_cells
 from declip.reclip import Reclipped, reclip
+from declip.restoration.bounds import Bounds
 from declip.restoration.candidates import components
 from declip.restoration.predictive import CensoredMixture, outermost
 from declip.restoration.settings import NOTHING, Settings
@@ -41,6 +42,7 @@ class Scaled:
     scaling: Scaling
     steps: RoundingGrid
     reach: NDArray[np.float64]
+    bounds: Bounds
 
     @classmethod
     def of(cls, intervals: Intervals, settings: Settings) -> Scaled:
@@ -49,7 +51,7 @@ class Scaled:
         widened = steps.widen(intervals)
         scaling = Scaling.of(widened, settings.units, settings.log, settings.values)
         cells = scaling.apply(widened)
-        return cls(cells, scaling, steps, outermost(cells, settings.shared))
+        return cls(cells, scaling, steps, outermost(cells, settings.shared), settings.bounds)
 
     def for_rows(self, intervals: Intervals) -> Scaled:
         """Return other rows in the same units."""
@@ -59,7 +61,13 @@ class Scaled:
         self, cols: NDArray, ends: tuple[NDArray, NDArray], centre: NDArray, spread: NDArray
     ) -> CensoredMixture:
         """Return the distributions of cells within ends, of which a method says components."""
-        return CensoredMixture.of(*ends, self.reach[:, cols], centre, spread)
+        mixture = CensoredMixture.of(*ends, self.reach[:, cols], centre, spread)
+        return mixture.within(*self.bounds_at(cols))
+
+    def bounds_at(self, cols: NDArray) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return what the truth of cells of these columns cannot pass, in standard units."""
+        low, high = self.bounds.at(cols)
+        return self.scaling.forward(low, cols), self.scaling.forward(high, cols)
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,6 +134,12 @@ class Task:
     def n_groups(self) -> int:
         """Columns that are judged apart."""
         return 1 if self.shared else self.cells.intervals.shape[1]
+
+    @property
+    def ends(self) -> NDArray[np.bool_]:
+        """Which columns that are judged apart have a lowest, and a highest value."""
+        ends = np.isfinite(self.table.bounds_at(np.arange(self.cells.intervals.shape[1])))
+        return ends.all(axis=1, keepdims=True) if self.shared else ends
 
     @property
     def group(self) -> NDArray[np.intp]:

@@ -19,7 +19,7 @@ from declip.detect.missingness import missing_trend
 from declip.estimators.side import Known, SideInformation
 from declip.extras import needs
 from declip.intervals import Intervals, as_intervals
-from declip.restoration.bounds import Bounds
+from declip.restoration.bounds import AMOUNTS, Bounds
 from declip.restoration.candidates import METHODS
 from declip.restoration.cells import (
     CellBlock,
@@ -46,6 +46,7 @@ from declip.validation import check_choice, check_known, check_rank, check_some_
 
 __all__ = ["limits_of", "restore"]
 
+_WITHIN_REACH = 4.0  # standard deviations of a column from its mean
 _DRAWS_OF_MANY_ROWS = 8  # of the posterior, where columns are learnt from some rows
 
 
@@ -59,7 +60,7 @@ def restore(
     alpha: float | None = None,
     scale: str = "auto",
     log: Any = False,
-    between: tuple[Any, Any] | None = None,
+    between: tuple[Any, Any] | str | None = AMOUNTS,
     missing: Any = "random",
     rounding: str = "auto",
     fill: str = "determined",
@@ -113,10 +114,12 @@ def restore(
     log : bool, or labels or numbers of columns, default=False
         Columns to be restored in logarithms, such as concentrations; their limits go along. The
         values are then geometric means.
-    between : pair of None, number, array-like or mapping, default=None
+    between : "auto", None, or pair of None, number, array-like or mapping, default="auto"
         Lowest and highest value that the truth can have, such as ``(0, 100)`` for percentages;
         nothing is restored or filled beyond. ``ceiling`` and ``floor`` say where the table stops,
-        which the truth does not.
+        which the truth does not. "auto" takes columns without a negative value or limit for
+        amounts, which end at zero, unless a floor lies at zero itself or they are answers on a
+        scale, recorded in coarse steps; the result says so. None sets no end.
     missing : {"random", "low", "high", "auto"} or mapping, default="random"
         Why cells are missing: by chance; because their values were too low, or too high, to be
         seen, by a detection curve that is fitted too (as in `BayesCMC`); or as held-out cells have
@@ -226,6 +229,8 @@ def _restored(
     work = intervals.T if settings.by_rows else intervals
     rows = None if settings.known else rows_to_learn_from(work, settings)
     part = work if rows is None else work.take_rows(rows)
+    if isinstance(settings.between, str):
+        settings = replace(settings, bounds=Bounds.of_amounts(work, part))
     table = Scaled.of(part, settings)
     why = WhyMissing.of(part, table, settings)
     choice = choose(part, table, why.settle(settings), tick)
@@ -275,7 +280,7 @@ def _scale_of(
     if not output_kind.dense:
         return "table"
     plain = isinstance(log, bool) and isinstance(missing, str)
-    plain &= between is None or all(map(_is_plain, between))
+    plain &= between is None or isinstance(between, str) or all(map(_is_plain, between))
     return "rows" if plain and scaled_by_rows(intervals) else "columns"
 
 
@@ -349,6 +354,8 @@ def _warnings(
     if settings.by_rows:
         yield "Rows differ in scale more than columns do: each row has its own units here."
     yield from _rounded(intervals, model.table, names[1])
+    if isinstance(settings.between, str):
+        yield from _amounts(intervals, model.table, names[1])
     yield from _levels(intervals)
     side = intervals.by_row
     clipped = side.left_censored.any() or side.right_censored.any()
@@ -382,6 +389,18 @@ def _rounded(intervals: Intervals, table: Scaled, axis: str) -> Iterator[str]:
         yield (
             f"{names} recorded in steps (of {step:.3g}): a value at a limit is taken to lie from "
             "half a step inside it on (rounding='none' takes the limit as it stands)."
+        )
+
+
+def _amounts(intervals: Intervals, table: Scaled, axis: str) -> Iterator[str]:
+    """Say in which columns with floors zero, as the end of amounts, lies within reach."""
+    zero = table.bounds_at(np.arange(intervals.shape[1]))[0]
+    floors = _columns_with(intervals, intervals.by_row.left_censored)
+    within = np.flatnonzero(floors & np.isfinite(zero) & (zero > -_WITHIN_REACH))
+    if within.size:
+        names = name_some(axis, within, intervals.col_labels)
+        yield (
+            f"{names} never negative: nothing is restored below zero (between=None sets no end)."
         )
 
 
