@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from r_tables import R_TABLES
 from sklearn.datasets import (
     load_breast_cancer,
     load_diabetes,
@@ -60,7 +61,7 @@ OTHER: dict[str, Callable[[], np.ndarray]] = {
     "digits, every fifth": lambda: load_digits().data[::5],
     "factors, normal": lambda: _factors(lambda x: x, 120, 10, 0),
 }
-TABLES = TUNED | OTHER
+TABLES = TUNED | OTHER | R_TABLES
 SCALE_ENDS = {name: (0.0, 16.0) for name in TABLES if name.startswith("digits")}
 TREATMENTS = {
     "ceiling .8": ((), (0.8,)),
@@ -76,7 +77,7 @@ _FEWEST_EXACT = 0.3  # of a column, or it is left out
 
 @dataclass(frozen=True, eq=False)
 class ClippedTable:
-    """A table in standard units whose truth is known.
+    """A table whose truth is known, in standard units.
 
     Attributes
     ----------
@@ -88,6 +89,8 @@ class ClippedTable:
         Half the limit, where values are positive and the limit is a floor; the limit elsewhere.
     between : tuple of ndarray
         Ends of the scale of each column.
+    level, spread : ndarray
+        Mean and standard deviation of each column in the units in which it was recorded.
     """
 
     truth: np.ndarray
@@ -95,6 +98,21 @@ class ClippedTable:
     upper: np.ndarray
     half: np.ndarray
     between: tuple[np.ndarray, np.ndarray]
+    level: np.ndarray
+    spread: np.ndarray
+
+    @property
+    def recorded(self) -> tuple[Intervals, tuple[np.ndarray, np.ndarray] | str]:
+        """What is shown of the cells as they were recorded, and what is told of their scale."""
+        lower, upper, *ends = (
+            x * self.spread + self.level for x in (self.lower, self.upper, *self.between)
+        )
+        known = np.isfinite(ends).any()
+        return Intervals.from_bounds(lower, upper), (ends[0], ends[1]) if known else "auto"
+
+    def standard(self, values: np.ndarray, cols: np.ndarray | slice = slice(None)) -> np.ndarray:
+        """Return recorded values, of a table or of cells in some columns, in standard units."""
+        return (values - self.level[cols]) / self.spread[cols]
 
     @property
     def cells(self) -> Intervals:
@@ -127,11 +145,12 @@ def clipped_table(name: str, treatment: str, seed: int) -> ClippedTable:
         below & (raw.min(axis=0) >= 0), (0.5 * (limit * spread + level) - level) / spread, limit
     )
     lower[missing] = upper[missing] = np.nan
-    ends = SCALE_ENDS.get(name, (-np.inf, np.inf))
-    low, high = ((np.full(level.shape, end) - level) / spread for end in ends)
+    scale = SCALE_ENDS.get(name, (-np.inf, np.inf))
+    low, high = ((np.full(level.shape, end) - level) / spread for end in scale)
     some = (lower == upper).mean(axis=0) > _FEWEST_EXACT * (1 - _MISSING)
     parts = (truth[:, some], lower[:, some], upper[:, some], half[:, some])
-    return ClippedTable(*parts, (low[some] - 1e-9, high[some] + 1e-9))
+    ends = (low[some] - 1e-9, high[some] + 1e-9)
+    return ClippedTable(*parts, ends, level[some], spread[some])
 
 
 def _limits(

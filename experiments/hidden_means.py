@@ -16,7 +16,7 @@ import warnings
 from itertools import product
 
 import numpy as np
-from clipped_tables import OTHER, TABLES, TREATMENTS, clipped_table
+from clipped_tables import OTHER, TREATMENTS, TUNED, clipped_table
 from common import RESULTS, Runs, markdown_table, progress, publish
 from scipy import stats
 
@@ -34,7 +34,7 @@ def run(name: str, treatment: str) -> dict[str, list[int]]:
     case = clipped_table(name, treatment, SEED)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        r = restore(case.cells, progress=False)
+        r = restore(case.recorded[0], progress=False)
     cells = r.imputation
     rows, cols = (cells.cols, cells.rows) if r.transposed else (cells.rows, cells.cols)
     hidden = case.clipped[rows, cols] & cells.is_drawn
@@ -46,7 +46,7 @@ def run(name: str, treatment: str) -> dict[str, list[int]]:
 
     drawn = np.array(
         [
-            [means(line) for line in lines]
+            [means(case.standard(line, cols)) for line in lines]
             for lines in cells.draws(N_IMPUTATIONS, DRAW_SEED, settled=True)
         ]
     )
@@ -81,7 +81,7 @@ def page(stored: dict[str, dict]) -> str:
 
 
 def small_tables() -> list[str]:
-    return [name for name, read in TABLES.items() if np.size(read()) <= MOST_CELLS]
+    return [name for name, read in (TUNED | OTHER).items() if np.size(read()) <= MOST_CELLS]
 
 
 def main() -> None:

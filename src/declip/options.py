@@ -236,6 +236,7 @@ def in_own_words(message: str) -> str:
 
     message = message.replace("; tol= allows for rounding", "")  # the command has no such option
     message = re.sub(rf"\b({words})=(?=[\s.,;:)]|$)", spelled, message)
+    message = re.sub(rf"\b({words})=None\b", lambda m: f"{spelled(m)} none", message)
     message = re.sub(rf"\b({words})='([^' ]+)'", lambda m: f"{spelled(m)} {m[2]}", message)
     message = re.sub(rf"\b({words})=(?=\S)", lambda m: spelled(m) + " ", message)
     return re.sub(rf"(?:(?<=: )|^)({words})(?= (?:must|names|has|takes|needs)\b)", spelled, message)
@@ -296,7 +297,7 @@ def _lines(text: str) -> list[int]:
 
 def _between(given: list[str]) -> tuple[Any, Any] | None:
     """Return bounds from ``0``, ``0,100``, ``,100``, ``none`` or, for columns, ``iron=0,100``."""
-    if given == ["none"]:
+    if [text.lower() for text in given] == ["none"]:
         return None
     pairs = [text.rpartition("=") for text in given]
     named = {column: _ends(bounds) for column, sign, bounds in pairs if sign}

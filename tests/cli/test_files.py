@@ -433,3 +433,4 @@ def test_what_python_says_has_the_words_of_the_command(capsys, tmp_path):
 
 def test_a_word_for_an_option_stands_without_quotes():
     assert in_own_words("(rounding='none' keeps it)") == "(--rounding none keeps it)"
+    assert in_own_words("(between=None sets no end)") == "(--between none sets no end)"

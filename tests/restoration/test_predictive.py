@@ -9,8 +9,7 @@ from numpy.testing import assert_allclose
 from scipy.integrate import quad
 from scipy.stats import norm
 
-from declip import Intervals
-from declip.restoration.predictive import CensoredMixture, outermost
+from declip.restoration.predictive import CensoredMixture
 
 INF = np.inf
 
@@ -102,14 +101,6 @@ def test_a_limit_far_out_in_the_tail_is_taken(sds):
     hazard = np.exp(norm.logpdf(sds) - norm.logsf(sds))
     assert_allclose(mean, hazard - sds, rtol=1e-6)
     assert np.isfinite(square).all()
-
-
-def test_the_outermost_cells_of_columns():
-    table = np.column_stack([np.arange(101.0), -np.arange(101.0)])
-    ends = outermost(Intervals.from_table(table))
-    assert_allclose(ends, [[-5, 95], [95, -5]])
-    shared = outermost(Intervals.from_table(table), shared=True)
-    assert_allclose(shared[:, 0], shared[:, 1])
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -1,13 +1,22 @@
 """What hidden cells say of the shrinkage: recovered where it is known."""
 
 import numpy as np
-from numpy.testing import assert_allclose
+from numpy.testing import assert_allclose, assert_array_equal
 
+from declip.restoration.ends import ColumnEnds
 from declip.restoration.predictive import CensoredMixture
 from declip.restoration.shrinkage import HiddenCells, TailShrinkage
 
 N_COLS = 3
-NO_ENDS = np.zeros((2, N_COLS), bool)
+
+
+def ends(bounded=False, skewness=0.0):
+    """What is known of the ends of three columns."""
+    lines = (np.broadcast_to(x, (2, N_COLS)) for x in (-np.inf, skewness, bounded))
+    return ColumnEnds(*lines)
+
+
+NO_ENDS = ends()
 
 
 def hidden(log_c, n=3000, seed=0, censored_beyond=np.inf):
@@ -76,14 +85,26 @@ def test_the_posterior_is_that_of_enumeration():
     assert_allclose(found.sd[N_COLS:], np.sqrt(0.7 * variance), rtol=1e-6)
 
 
-def test_less_is_unknown_towards_the_end_of_a_column_and_more_away_from_it():
-    ends = np.array([[True, False, True], [False, False, True]])
-    found = TailShrinkage.of([hidden(0.3)], ends)
+def test_less_is_unknown_towards_the_end_of_a_column():
     free = TailShrinkage.of([hidden(0.3)], NO_ENDS)
+    found = TailShrinkage.of([hidden(0.3)], ends([[True, False, False], [False, False, True]]))
     assert_allclose(found.variance, free.variance)
-    floors, ceilings = (found.sd / free.sd).reshape(2, N_COLS)
-    assert floors[0] < floors[1] == ceilings[1] < ceilings[0]
-    assert floors[2] == ceilings[2] == floors[0]
+    ratio = (found.sd / free.sd).reshape(2, N_COLS)
+    assert (ratio[[0, 1], [0, 2]] < 0.8).all()
+    assert_allclose(ratio[[0, 0, 1, 1], [1, 2, 0, 1]], 1)
+
+
+def test_intervals_reach_further_where_columns_are_skewed_outwards_and_values_do_not():
+    free = TailShrinkage.of([hidden(0.3)], NO_ENDS)
+    skewness = np.array([[1.0, -1.0, 9.0], [-1.0, 1.0, 2.0]])
+    found = TailShrinkage.of([hidden(0.3)], ends(skewness=skewness))
+    assert_allclose(found.mean, free.mean)
+    longer = (free.centre - found.centre).reshape(2, N_COLS)
+    assert_array_equal(longer[[0, 1], [1, 0]], 0)
+    assert longer[0, 0] == longer[1, 1] > 0
+    assert longer[0, 2] == longer[1, 2] == 2 * longer[0, 0]  # for a skewness of 2 at most
+    bounded = TailShrinkage.of([hidden(0.3)], ends(True, skewness))
+    assert_allclose(bounded.centre, free.mean)
 
 
 def test_cells_at_a_moved_limit_say_that_the_tail_is_short():
@@ -112,7 +133,9 @@ def test_without_evidence_the_shrinkage_is_none_and_uncertain():
 
 def test_values_are_drawn_in_further_the_less_is_known():
     cells, n = hidden(0.0), 2 * N_COLS
-    sure, unsure = (TailShrinkage(np.zeros(n), np.full(n, v), np.ones(n)) for v in (0.01, 0.25))
+    sure, unsure = (
+        TailShrinkage(np.zeros(n), np.full(n, v), np.zeros(n), np.ones(n)) for v in (0.01, 0.25)
+    )
     means = [f.for_values(cells.mixture, cells.group).moments()[0] for f in (sure, unsure)]
     assert (means[1] < means[0]).all()
 
@@ -121,5 +144,5 @@ def test_draws_have_the_mean_and_spread_of_the_posterior():
     found, rng = shrinkage(0.5), np.random.default_rng(0)
     drawn = np.array([found.drawn(rng) for _ in range(4000)])
     # standard errors of sd / sqrt(4000), about 0.01
-    assert_allclose(drawn.mean(axis=0), found.mean, atol=0.05)
+    assert_allclose(drawn.mean(axis=0), found.centre, atol=0.05)
     assert_allclose(drawn.std(axis=0), found.sd, atol=0.05)

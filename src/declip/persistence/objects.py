@@ -29,6 +29,7 @@ _ROOMS = {
     "declip.restoration.bounds": ("Bounds",),
     "declip.restoration.candidates": ("CensoredNormal", "ColumnTobit"),
     "declip.restoration.determined": ("Determined",),
+    "declip.restoration.ends": ("ColumnEnds",),
     "declip.restoration.model": ("FittedMethod", "RestorationModel"),
     "declip.restoration.restorer": ("Restorer",),
     "declip.restoration.result": ("Restoration",),

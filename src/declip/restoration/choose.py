@@ -120,7 +120,7 @@ def choose(
             continue
         candidates.append(found)
         evidence.append(seen)
-    choice = _weighed(tasks, candidates, evidence, settings)
+    choice = _weighed(tasks, table, candidates, evidence, settings)
     choice.left_out = left_out
     if any(len(task.cells) for task in tasks):
         choice.reclip = _result(intervals, tasks, choice.members, candidates, evidence)
@@ -165,14 +165,13 @@ def _splits(intervals: Intervals, seed: int) -> list[tuple[NDArray, NDArray]]:
 
 def _weighed(
     tasks: Sequence[Task],
+    table: Scaled,
     candidates: list[Candidate],
     evidence: Sequence[Sequence[Evidence]],
     settings: Settings,
 ) -> Choice:
     """Return the mixture of methods under which hidden and held-out cells are likeliest."""
-    shrinkages = [
-        TailShrinkage.of([e.hidden for e in seen], tasks[0].ends) for seen in evidence
-    ]
+    shrinkages = [TailShrinkage.of([e.hidden for e in seen], table.ends) for seen in evidence]
     hidden = np.array(
         [
             np.concatenate(

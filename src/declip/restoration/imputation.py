@@ -147,7 +147,7 @@ class Imputation:
     ) -> NDArray[np.float64]:
         """Draw cells within their intervals, with a shrinkage for each side and column."""
         cols, at = self.cols[part], part - self.intervals.n_exact
-        side, reach = self.model.table.cells.by_row, self.model.table.reach[:, cols]
+        side, reach = self.model.table.cells.by_row, self.model.table.ends.reach_at(cols)
         components = cells.centre[None], cells.spread[None]
         mixture = CensoredMixture.of(side.lower[at], side.upper[at], reach, *components)
         if cells.value is None:
@@ -155,7 +155,7 @@ class Imputation:
         else:
             log_survival = np.minimum(mixture.log_survival(mixture.sign * cells.value), 0.0)
         group, bounds = method.group(mixture.sign, cols), self.model.table.bounds_at(cols)
-        log_c = [method.shrinkage.drawn(rng), *([method.shrinkage.mean] if settled else [])]
+        log_c = [method.shrinkage.drawn(rng), *([method.shrinkage.centre] if settled else [])]
         shrunk = (mixture.shrunk(line[group]).within(*bounds) for line in log_c)
         return mixture.sign * np.array([line.at_survival(log_survival) for line in shrunk])
 

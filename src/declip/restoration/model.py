@@ -215,7 +215,7 @@ class RestorationModel:
             mixture = self.table.mixture(cols, ends, *(summed_up(*parts) if self.large else parts))
             group = m.group(mixture.sign, cols)
             of_values.append(m.shrinkage.for_values(mixture, group))
-            mean, sd = m.shrinkage.mean[group], m.shrinkage.sd[group]
+            mean, sd = m.shrinkage.centre[group], m.shrinkage.sd[group]
             of_bands.append(mixture.shrunk(mean).spread_over(_NODES, sd))
         weights = np.array([m.weight for m in self.methods])
         weights /= weights.sum()

@@ -13,7 +13,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,30 +20,13 @@ from scipy.special import erfcx, log_ndtr, ndtri
 
 from declip import truncated
 from declip.censoring import left_censored, ranged, right_censored
-from declip.intervals import Intervals
 
-__all__ = ["CensoredMixture", "outermost"]
+__all__ = ["CensoredMixture"]
 
 _NEWTON_STEPS = 10  # of a quantile
 _REACH = 12.0  # standard deviations in which quantiles are looked for,
 _INSIDE = 0.99  # beginning within so much of them
 _ALL_ABOVE = -37.0  # in standard units: nothing lies below, and erfcx is still a number
-_SEEN_BEYOND = 0.05  # of the exact cells of a column lie beyond what counts as its outermost
-
-
-def outermost(intervals: Intervals, shared: bool = False) -> NDArray[np.float64]:
-    """Return how far the exact cells of each column (or of all) reach, of shape (2, n_cols).
-
-    Floors are mirrored: the first line holds minus the low ends.
-    """
-    side, n_cols = intervals.by_col, intervals.shape[1]
-    ends = np.full((2, n_cols), -np.inf)
-    cuts = [0, len(side.value)] if shared else side.exact_ptr
-    for j, (first, last) in enumerate(pairwise(cuts)):
-        if last > first:
-            low, high = np.quantile(side.value[first:last], (_SEEN_BEYOND, 1 - _SEEN_BEYOND))
-            ends[:, j] = -low, high
-    return np.repeat(ends[:, :1], n_cols, axis=1) if shared else ends
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,7 +68,7 @@ class CensoredMixture:
         """Return the distributions of cells known to lie in [lower, upper].
 
         A range is seen from its end that is nearer to the centre, and is never drawn in. ``reach``
-        is how far the exact cells of the column go, at its low and high end (see `outermost`).
+        is how far the exact cells of the column go, at its low and high end (see `ColumnEnds`).
         """
         sign, in_range = np.where(left_censored(lower), -1.0, 1.0), ranged(lower, upper)
         sign[in_range & (centre.mean(axis=0) > 0.5 * (lower + upper))] = -1.0

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logsumexp, softmax
 
+from declip.restoration.ends import ColumnEnds
 from declip.restoration.predictive import CensoredMixture
 
 __all__ = ["HiddenCells", "TailShrinkage"]
@@ -18,8 +20,10 @@ __all__ = ["HiddenCells", "TailShrinkage"]
 _SPREADS = (0.05, 0.2, 0.4, 0.7, 1.0, 1.4, 2.0, 2.8)
 _ELSEWHERE = 1.2  # spreads from the log c of a column to that at any one limit, moved or real
 _CAUTION = 0.4  # of the posterior variance of log c, by which expected values are drawn in
-# of it in intervals: more, and they hold more than said. Amounts end alike at zero, and elsewhere not
-_COUNTED, _COUNTED_TO_AN_END, _COUNTED_FROM_AN_END = 0.7, 0.2, 1.0
+_COUNTED = 0.7  # of it in intervals: more, and they hold more than said;
+_COUNTED_TO_AN_END = 0.2  # less towards zero, where amounts end alike
+_LONGER = 0.7  # by how much log c is less in intervals for each unit of skewness outwards,
+_MOST_SKEWED = 2.0  # which is taken for so much at most
 _GRID = np.linspace(-1.6, 2.4, 26)  # of log c
 _NONE = int(np.argmin(abs(_GRID)))
 _ENOUGH_CELLS = 20_000
@@ -55,9 +59,19 @@ class HiddenCells:
 
     def log_likelihood(self, log_shrinkage: NDArray | float) -> NDArray[np.float64]:
         """Return that of each cell under a shrinkage."""
-        value = np.maximum(self.value, self.mixture.limit)
-        mixture = self.mixture.shrunk(np.broadcast_to(log_shrinkage, value.shape))
-        return np.where(self.censored, mixture.log_survival(value), mixture.log_density(value))
+        log_shrinkage = np.broadcast_to(log_shrinkage, self.value.shape)
+        found = np.empty(len(self.value))
+        for at, mixture, bound in self._parts:
+            some = mixture.shrunk(log_shrinkage[at])
+            value = np.maximum(self.value[at], mixture.limit)
+            found[at] = some.log_survival(value) if bound else some.log_density(value)
+        return found
+
+    @cached_property
+    def _parts(self) -> list[tuple[NDArray[np.intp], CensoredMixture, bool]]:
+        """The cells of which a bound is known, and those of which the truth is."""
+        both = ((np.flatnonzero(self.censored == bound), bound) for bound in (True, False))
+        return [(at, self.mixture.take(at), bound) for at, bound in both if len(at)]
 
     def log_likelihoods(self, n_groups: int) -> NDArray[np.float64]:
         """Return the sums over each side and column, for every log c of a grid."""
@@ -75,31 +89,45 @@ class TailShrinkage:
     ----------
     mean, variance : ndarray of shape (2 * n_groups,)
         Of floors, then of ceilings.
+    longer : ndarray of shape (2 * n_groups,)
+        By how much log c is less in intervals and draws than in expected values.
     counted : ndarray of shape (2 * n_groups,)
-        The share of the variance that counts in intervals.
+        The share of the variance that counts there.
     """
 
     mean: NDArray[np.float64]
     variance: NDArray[np.float64]
+    longer: NDArray[np.float64]
     counted: NDArray[np.float64]
 
     @classmethod
-    def of(cls, tasks: Sequence[HiddenCells], ends: NDArray[np.bool_]) -> TailShrinkage:
+    def of(cls, tasks: Sequence[HiddenCells], ends: ColumnEnds) -> TailShrinkage:
         """Return the posterior at the real limits, given cells hidden by limits inside them.
 
         Cells hidden just inside a real limit tell most of what lies beyond it, but they are few;
         those of a limit moved further are more. Both are judged as limits of the same column.
-        ``ends`` tells which columns have a lowest and a highest value, of shape (2, n_groups).
+        Where the exact cells are skewed outwards intervals reach further. Values do not: a column
+        of two clusters is skewed too, and an error outwards has no end.
         """
-        totals = np.array([hidden.log_likelihoods(ends.shape[1]) for hidden in tasks])
+        totals = np.array([hidden.log_likelihoods(ends.n_columns) for hidden in tasks])
         sides = [_posterior(side) for side in np.split(totals, 2, axis=2)]
         mean, variance = (np.concatenate(part) for part in zip(*sides, strict=True))
-        counted = np.where(ends[::-1], _COUNTED_FROM_AN_END, _COUNTED)
-        return cls(mean, variance, np.where(ends, _COUNTED_TO_AN_END, counted).ravel())
+        longer = _LONGER * np.clip(ends.skewness, 0.0, _MOST_SKEWED)
+        return cls(
+            mean,
+            variance,
+            np.where(ends.bounded, 0.0, longer).ravel(),
+            np.where(ends.bounded, _COUNTED_TO_AN_END, _COUNTED).ravel(),
+        )
+
+    @property
+    def centre(self) -> NDArray[np.float64]:
+        """Log c in the middle of intervals and draws."""
+        return self.mean - self.longer
 
     @property
     def sd(self) -> NDArray[np.float64]:
-        """Standard deviations of log c as far as they count."""
+        """Standard deviations of log c there."""
         return np.sqrt(self.counted * self.variance)
 
     def for_values(self, mixture: CensoredMixture, group: NDArray) -> CensoredMixture:
@@ -111,7 +139,7 @@ class TailShrinkage:
 
     def drawn(self, rng: np.random.Generator) -> NDArray[np.float64]:
         """Draw log c of each side and column."""
-        return self.mean + self.sd * rng.standard_normal(len(self.mean))
+        return self.centre + self.sd * rng.standard_normal(len(self.mean))
 
 
 def _posterior(hidden: NDArray) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

@@ -18,7 +18,8 @@ from declip.model_selection.splits import keep_cells
 from declip.reclip import Reclipped, reclip
 from declip.restoration.bounds import Bounds
 from declip.restoration.candidates import components
-from declip.restoration.predictive import CensoredMixture, outermost
+from declip.restoration.ends import ColumnEnds
+from declip.restoration.predictive import CensoredMixture
 from declip.restoration.settings import NOTHING, Settings
 from declip.restoration.shrinkage import HiddenCells
 from declip.rounding import RoundingGrid
@@ -41,8 +42,8 @@ class Scaled:
     cells: Intervals
     scaling: Scaling
     steps: RoundingGrid
-    reach: NDArray[np.float64]
     bounds: Bounds
+    ends: ColumnEnds
 
     @classmethod
     def of(cls, intervals: Intervals, settings: Settings) -> Scaled:
@@ -51,7 +52,10 @@ class Scaled:
         widened = steps.widen(intervals)
         scaling = Scaling.of(widened, settings.units, settings.log, settings.values)
         cells = scaling.apply(widened)
-        return cls(cells, scaling, steps, outermost(cells, settings.shared), settings.bounds)
+        cols = np.arange(intervals.shape[1])
+        low, high = (scaling.forward(end, cols) for end in settings.bounds.at(cols))
+        ends = ColumnEnds.of(cells, (low, high), settings.shared)
+        return cls(cells, scaling, steps, settings.bounds, ends)
 
     def for_rows(self, intervals: Intervals) -> Scaled:
         """Return other rows in the same units."""
@@ -61,7 +65,7 @@ class Scaled:
         self, cols: NDArray, ends: tuple[NDArray, NDArray], centre: NDArray, spread: NDArray
     ) -> CensoredMixture:
         """Return the distributions of cells within ends, of which a method says components."""
-        mixture = CensoredMixture.of(*ends, self.reach[:, cols], centre, spread)
+        mixture = CensoredMixture.of(*ends, self.ends.reach_at(cols), centre, spread)
         return mixture.within(*self.bounds_at(cols))
 
     def bounds_at(self, cols: NDArray) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -134,12 +138,6 @@ class Task:
     def n_groups(self) -> int:
         """Columns that are judged apart."""
         return 1 if self.shared else self.cells.intervals.shape[1]
-
-    @property
-    def ends(self) -> NDArray[np.bool_]:
-        """Which columns that are judged apart have a lowest, and a highest value."""
-        ends = np.isfinite(self.table.bounds_at(np.arange(self.cells.intervals.shape[1])))
-        return ends.all(axis=1, keepdims=True) if self.shared else ends
 
     @property
     def group(self) -> NDArray[np.intp]:
