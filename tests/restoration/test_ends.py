@@ -17,9 +17,11 @@ def ends_of(table, low=-np.inf, high=np.inf, shared=False):
 def test_columns_reach_to_their_outermost_cells():
     table = np.column_stack([np.arange(101.0), -np.arange(101.0)])
     assert_allclose(ends_of(table).reach, [[-5, 95], [95, -5]])
+    assert_array_equal(ends_of(table).n_exact, [101, 101])
     assert_allclose(ends_of(table).reach_at(np.array([1, 1, 0])), [[95, 95, -5], [-5, -5, 95]])
     shared = ends_of(table, shared=True)
     assert shared.reach.shape == (2, 1)
+    assert_array_equal(shared.n_exact, [202])
     assert_allclose(shared.reach_at(np.array([0, 1]))[:, 0], shared.reach[:, 0])
 
 

@@ -240,6 +240,9 @@ def test_an_amount_is_a_column_without_a_negative_value_or_floor_at_zero_and_no_
     found = Bounds.of_amounts(cells, cells)
     assert_array_equal(found.low, [0, -np.inf, -np.inf, -np.inf, -np.inf])
     assert np.isinf(found.high).all()
+    for some, low in (([0, 1], -np.inf), ([0, 0], 0)):  # columns that share their units
+        together = Intervals.from_bounds(lower[:, some], upper[:, some])
+        assert_array_equal(Bounds.of_amounts(together, together, shared=True).low, [low])
 
 
 def test_amounts_that_are_worked_on_by_rows_end_at_zero_too():

@@ -13,7 +13,7 @@ N_COLS = 3
 def ends(bounded=False, skewness=0.0):
     """What is known of the ends of three columns."""
     lines = (np.broadcast_to(x, (2, N_COLS)) for x in (-np.inf, skewness, bounded))
-    return ColumnEnds(*lines)
+    return ColumnEnds(*lines, np.array([1000, 1000, 10]))
 
 
 NO_ENDS = ends()
@@ -85,6 +85,13 @@ def test_the_posterior_is_that_of_enumeration():
     assert_allclose(found.sd[N_COLS:], np.sqrt(0.7 * variance), rtol=1e-6)
 
 
+def test_few_cells_of_a_column_ask_for_more_caution():
+    caution = TailShrinkage.of([hidden(0.3)], NO_ENDS).caution.reshape(2, N_COLS)
+    assert_allclose(caution[0], caution[1])
+    assert caution[0, 0] == caution[0, 1]
+    assert caution[0, 2] - caution[0, 0] > 0.3
+
+
 def test_less_is_unknown_towards_the_end_of_a_column():
     free = TailShrinkage.of([hidden(0.3)], NO_ENDS)
     found = TailShrinkage.of([hidden(0.3)], ends([[True, False, False], [False, False, True]]))
@@ -134,7 +141,8 @@ def test_without_evidence_the_shrinkage_is_none_and_uncertain():
 def test_values_are_drawn_in_further_the_less_is_known():
     cells, n = hidden(0.0), 2 * N_COLS
     sure, unsure = (
-        TailShrinkage(np.zeros(n), np.full(n, v), np.zeros(n), np.ones(n)) for v in (0.01, 0.25)
+        TailShrinkage(np.zeros(n), np.full(n, v), np.ones(n), np.zeros(n), np.ones(n))
+        for v in (0.01, 0.25)
     )
     means = [f.for_values(cells.mixture, cells.group).moments()[0] for f in (sure, unsure)]
     assert (means[1] < means[0]).all()

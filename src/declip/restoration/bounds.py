@@ -51,21 +51,22 @@ class Bounds:
         return bounds
 
     @classmethod
-    def of_amounts(cls, intervals: Intervals, some: Intervals) -> Bounds:
+    def of_amounts(cls, intervals: Intervals, some: Intervals, shared: bool = False) -> Bounds:
         """Return zero as the low end of columns that hold amounts.
 
         No value and no limit of these is negative. A floor at zero says that the truth goes below
         it; and answers on a scale (columns in coarse steps, for which ``some`` rows are looked at)
-        have an end of their own.
+        have an end of their own. All columns are one where they are ``shared``.
         """
         _, cols, lower, upper = intervals.triplets()
         below = left_censored(lower)
         signed = np.where(below, upper <= 0, lower < 0)
-        n = np.bincount(cols, signed, intervals.shape[1])
-        if (n > 0).all():
+        n = 1 if shared else intervals.shape[1]
+        any_signed = np.bincount(cols % n, signed, n) > 0
+        if any_signed.all():
             return cls()
-        steps = RoundingGrid.of(some).coarse(some).sizes.max(axis=0)
-        return cls(low=np.where((n > 0) | (steps > 0), -np.inf, 0.0))
+        steps = RoundingGrid.of(some, shared).coarse(some).sizes.max(axis=0)
+        return cls(low=np.where(any_signed | (steps > 0), -np.inf, 0.0))
 
     def check(self, intervals: Intervals) -> None:
         """Refuse bounds that the table itself passes."""

@@ -30,11 +30,14 @@ class ColumnEnds:
         Of the exact cells, outwards; 0 if the column is cut off at the other end, too.
     bounded : ndarray of bool of shape (2, n_columns)
         Whether there is a value that the truth cannot pass.
+    n_exact : ndarray of int of shape (n_columns,)
+        How many exact cells tell this.
     """
 
     reach: NDArray[np.float64]
     skewness: NDArray[np.float64]
     bounded: NDArray[np.bool_]
+    n_exact: NDArray[np.int64]
 
     @classmethod
     def of(
@@ -54,7 +57,7 @@ class ColumnEnds:
         bounded = np.array([np.isfinite(end) for end in bounds])
         if shared:
             bounded = np.all(bounded, axis=1, keepdims=True)
-        return cls(reach, skewness, bounded)
+        return cls(reach, skewness, bounded, np.diff(cuts))
 
     @property
     def n_columns(self) -> int:

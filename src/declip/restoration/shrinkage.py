@@ -19,7 +19,8 @@ __all__ = ["HiddenCells", "TailShrinkage"]
 # standard deviations of log c, between which data decide
 _SPREADS = (0.05, 0.2, 0.4, 0.7, 1.0, 1.4, 2.0, 2.8)
 _ELSEWHERE = 1.2  # spreads from the log c of a column to that at any one limit, moved or real
-_CAUTION = 0.4  # of the posterior variance of log c, by which expected values are drawn in
+_CAUTION = 0.4  # of the posterior variance of log c, by which expected values are drawn in,
+_CELLS_OF_CAUTION = 4.0  # and so much more over the number of exact cells of the column
 _COUNTED = 0.7  # of it in intervals: more, and they hold more than said;
 _COUNTED_TO_AN_END = 0.2  # less towards zero, where amounts end alike
 _LONGER = 0.7  # by how much log c is less in intervals for each unit of skewness outwards,
@@ -89,6 +90,8 @@ class TailShrinkage:
     ----------
     mean, variance : ndarray of shape (2 * n_groups,)
         Of floors, then of ceilings.
+    caution : ndarray of shape (2 * n_groups,)
+        The share of the variance by which expected values are drawn in further.
     longer : ndarray of shape (2 * n_groups,)
         By how much log c is less in intervals and draws than in expected values.
     counted : ndarray of shape (2 * n_groups,)
@@ -97,6 +100,7 @@ class TailShrinkage:
 
     mean: NDArray[np.float64]
     variance: NDArray[np.float64]
+    caution: NDArray[np.float64]
     longer: NDArray[np.float64]
     counted: NDArray[np.float64]
 
@@ -112,10 +116,12 @@ class TailShrinkage:
         totals = np.array([hidden.log_likelihoods(ends.n_columns) for hidden in tasks])
         sides = [_posterior(side) for side in np.split(totals, 2, axis=2)]
         mean, variance = (np.concatenate(part) for part in zip(*sides, strict=True))
+        caution = _CAUTION + _CELLS_OF_CAUTION / np.maximum(ends.n_exact, 1)
         longer = _LONGER * np.clip(ends.skewness, 0.0, _MOST_SKEWED)
         return cls(
             mean,
             variance,
+            np.tile(caution, 2),
             np.where(ends.bounded, 0.0, longer).ravel(),
             np.where(ends.bounded, _COUNTED_TO_AN_END, _COUNTED).ravel(),
         )
@@ -133,9 +139,10 @@ class TailShrinkage:
     def for_values(self, mixture: CensoredMixture, group: NDArray) -> CensoredMixture:
         """Return distributions drawn in for their expected values.
 
-        The less is known of log c the further, by its variance: an error outwards has no end.
+        The less is known of log c the further, by its variance: an error outwards has no end. The
+        more so where few cells tell of the column, and the method itself knows little.
         """
-        return mixture.shrunk((self.mean + _CAUTION * self.variance)[group])
+        return mixture.shrunk((self.mean + self.caution * self.variance)[group])
 
     def drawn(self, rng: np.random.Generator) -> NDArray[np.float64]:
         """Draw log c of each side and column."""
