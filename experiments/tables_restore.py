@@ -165,6 +165,7 @@ def summary(rows: list[dict[str, Any]]) -> dict[str, Any]:
     filled = [r["missing"]["restore"] / r["missing"]["BayesCMC"] for r in rows]
     return {
         "cases": len(rows),
+        "seeds": ", ".join(map(str, sorted({row["seed"] for row in rows}))),
         "relative": float(np.mean(ours / left)),
         "worst": float(np.max(ours / left)),
         "above_1.02": int(np.sum(ours > 1.02 * left)),
@@ -187,11 +188,9 @@ def summary(rows: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def page(rows: list[dict[str, Any]]) -> str:
-    numbers = ", ".join(map(str, sorted({row["seed"] for row in rows})))
     parts = [
         "# Is what `restore` says true?\n\nMade by `experiments/tables_restore.py`, whose head "
-        "says how. Errors are relative to leaving cells at their limit. Each line is the mean "
-        f"over the seeds {numbers}.\n"
+        "says how. Errors are relative to leaving cells at their limit.\n"
     ]
     kinds = {"Tables that were tuned on": "tuned", "Other tables": "other", R_TITLE: "R"}
     for title, kind in kinds.items():
@@ -235,7 +234,8 @@ def _lines(rows: list[dict[str, Any]], by: Sequence[str]) -> str:
 
 def _words(s: dict[str, Any]) -> str:
     return (
-        f"{s['cases']} cases. Error {s['relative']:.3f} of leaving the limit in the mean, "
+        f"{s['cases']} cases, of which each line is a mean (seeds {s['seeds']}). Error "
+        f"{s['relative']:.3f} of leaving the limit in the mean, "
         f"{s['worst']:.2f} at worst ({s['above_1.02']} above 1.02); within 3 % of the best of "
         f"{len(PEERS)} peers, picked with hindsight, in {s['within_3_percent']:.0%}, more than "
         f"10 % worse in {s['10_percent_worse']:.0%}; bias {s['bias']:+.3f}. The 90 % bands hold "
