@@ -252,6 +252,9 @@ def test_amounts_that_are_worked_on_by_rows_end_at_zero_too():
     r = restore(np.maximum(truth, stock), floor=stock, method="column", scale="rows")
     assert r.transposed
     assert r.lower.min() >= 0
+    # all cells are of one quantity: where some are negative, zero is no end of the others
+    lowered = restore(np.maximum(truth, stock) - 5, floor=stock - 5, method="column", scale="rows")
+    assert not any("never negative" in line for line in lowered.warnings)
 
 
 def test_limits_are_kept_where_the_truth_lies_at_them():

@@ -56,7 +56,7 @@ class Bounds:
 
         No value and no limit of these is negative. A floor at zero says that the truth goes below
         it; and answers on a scale (columns in coarse steps, for which ``some`` rows are looked at)
-        have an end of their own. All columns are one where they are ``shared``.
+        have an end of their own. All columns go together where they hold one quantity (``shared``).
         """
         _, cols, lower, upper = intervals.triplets()
         below = left_censored(lower)

@@ -230,7 +230,8 @@ def _restored(
     rows = None if settings.known else rows_to_learn_from(work, settings)
     part = work if rows is None else work.take_rows(rows)
     if isinstance(settings.between, str):
-        settings = replace(settings, bounds=Bounds.of_amounts(work, part, settings.shared))
+        one_quantity = settings.shared or settings.by_rows
+        settings = replace(settings, bounds=Bounds.of_amounts(work, part, one_quantity))
     table = Scaled.of(part, settings)
     why = WhyMissing.of(part, table, settings)
     choice = choose(part, table, why.settle(settings), tick)
