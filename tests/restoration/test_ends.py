@@ -46,6 +46,15 @@ def test_skewness_says_nothing_where_the_other_end_is_cut_off_too():
     assert_array_equal(shared.skewness, [[0], [0]])
 
 
+def test_columns_on_a_scale_of_their_own_count_as_even():
+    cells = Intervals.from_table(np.random.default_rng(0).exponential(size=(60, 3)))
+    free = np.full(3, -np.inf), np.full(3, np.inf)
+    some = np.array([False, True, False])
+    assert_array_equal(ColumnEnds.of(cells, free, on_scale=some).skewness[1] != 0, ~some)
+    assert_array_equal(ColumnEnds.of(cells, free, shared=True, on_scale=some).skewness, 0)
+    assert (ColumnEnds.of(cells, free, shared=True).skewness != 0).all()
+
+
 def test_a_column_without_exact_cells_says_nothing():
     table = Intervals.from_bounds(np.full((4, 1), 2.0), np.full((4, 1), np.inf))
     found = ColumnEnds.of(table, (np.array([-np.inf]), np.array([np.inf])))

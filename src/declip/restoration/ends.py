@@ -27,7 +27,8 @@ class ColumnEnds:
     reach : ndarray of shape (2, n_columns)
         How far the exact cells go.
     skewness : ndarray of shape (2, n_columns)
-        Of the exact cells, outwards; 0 if the column is cut off at the other end, too.
+        Of the exact cells, outwards; 0 if the column is cut off at the other end, too, or is on a
+        scale that was chosen for it, such as logarithms, on which it counts as even.
     bounded : ndarray of bool of shape (2, n_columns)
         Whether there is a value that the truth cannot pass.
     n_exact : ndarray of int of shape (n_columns,)
@@ -41,9 +42,16 @@ class ColumnEnds:
 
     @classmethod
     def of(
-        cls, intervals: Intervals, bounds: tuple[NDArray, NDArray], shared: bool = False
+        cls,
+        intervals: Intervals,
+        bounds: tuple[NDArray, NDArray],
+        shared: bool = False,
+        on_scale: NDArray[np.bool_] | bool = False,
     ) -> ColumnEnds:
-        """Look at the exact cells of each column, or of all, and at the bounds of the columns."""
+        """Look at the exact cells of each column, or of all, and at the bounds of the columns.
+
+        ``on_scale`` tells which columns were brought to a scale of values that was chosen for them.
+        """
         side = intervals.by_col
         cuts = [0, len(side.value)] if shared else side.exact_ptr
         reach, skewness = np.full((2, len(cuts) - 1), -np.inf), np.zeros((2, len(cuts) - 1))
@@ -53,6 +61,7 @@ class ColumnEnds:
                 tails = np.quantile(value, (_SEEN_BEYOND, 1 - _SEEN_BEYOND))
                 reach[:, j] = _OUTWARDS * tails
                 skewness[:, j] = _OUTWARDS * _skewness(value.astype(np.float64))
+        skewness[:, np.any(on_scale) if shared else on_scale] = 0.0
         skewness[_cut_off(intervals, len(cuts) - 1)[::-1]] = 0.0
         bounded = np.array([np.isfinite(end) for end in bounds])
         if shared:

@@ -54,7 +54,8 @@ class Scaled:
         cells = scaling.apply(widened)
         cols = np.arange(intervals.shape[1])
         low, high = (scaling.forward(end, cols) for end in settings.bounds.at(cols))
-        ends = ColumnEnds.of(cells, (low, high), settings.shared)
+        on_scale = scaling.log | bool(scaling.values)
+        ends = ColumnEnds.of(cells, (low, high), settings.shared, on_scale)
         return cls(cells, scaling, steps, settings.bounds, ends)
 
     def for_rows(self, intervals: Intervals) -> Scaled:
