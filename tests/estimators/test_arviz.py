@@ -1,5 +1,9 @@
 """BayesCMC as ArviZ sees it: the traces, in the units of the table."""
 
+import os
+import tempfile
+from unittest.mock import patch
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -7,7 +11,9 @@ from numpy.testing import assert_allclose
 
 from declip import BayesCMC
 
-arviz = pytest.importorskip("arviz")
+# At its first import of a day arviz renames a file in its cache: two processes must not share it.
+with tempfile.TemporaryDirectory() as folder, patch.dict(os.environ, XDG_CACHE_HOME=folder):
+    arviz = pytest.importorskip("arviz")
 
 
 @pytest.fixture(scope="module")
