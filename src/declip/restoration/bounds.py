@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from declip.censoring import left_censored
 from declip.intervals import Intervals, face_value
 from declip.rounding import RoundingGrid
+from declip.scaling import Scaling
 from declip.validation import limits_of_all_cells
 
 __all__ = ["AMOUNTS", "Bounds"]
@@ -82,6 +83,11 @@ class Bounds:
     def at(self, cols: NDArray) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return the bounds of cells in these columns."""
         return self.low[cols % len(self.low)], self.high[cols % len(self.high)]
+
+    def in_units(self, scaling: Scaling, cols: NDArray) -> tuple[NDArray, NDArray]:
+        """Return the bounds of cells in these columns in standard units."""
+        low, high = self.at(cols)
+        return scaling.forward(low, cols), scaling.forward(high, cols)
 
     def clip(self, values: NDArray, cols: NDArray) -> NDArray[np.float64]:
         """Return values of these columns, none of them beyond the bounds."""

@@ -90,19 +90,13 @@ class TailShrinkage:
     ----------
     mean, variance : ndarray of shape (2 * n_groups,)
         Of floors, then of ceilings.
-    caution : ndarray of shape (2 * n_groups,)
-        The share of the variance by which expected values are drawn in further.
-    longer : ndarray of shape (2 * n_groups,)
-        By how much log c is less in intervals and draws than in expected values.
-    counted : ndarray of shape (2 * n_groups,)
-        The share of the variance that counts there.
+    ends : ColumnEnds
+        What else is known of the columns.
     """
 
     mean: NDArray[np.float64]
     variance: NDArray[np.float64]
-    caution: NDArray[np.float64]
-    longer: NDArray[np.float64]
-    counted: NDArray[np.float64]
+    ends: ColumnEnds
 
     @classmethod
     def of(cls, tasks: Sequence[HiddenCells], ends: ColumnEnds) -> TailShrinkage:
@@ -110,39 +104,41 @@ class TailShrinkage:
 
         Cells hidden just inside a real limit tell most of what lies beyond it, but they are few;
         those of a limit moved further are more. Both are judged as limits of the same column.
-        Where the exact cells are skewed outwards intervals reach further. Values do not: a column
-        of two clusters is skewed too, and an error outwards has no end.
         """
         totals = np.array([hidden.log_likelihoods(ends.n_columns) for hidden in tasks])
         sides = [_posterior(side) for side in np.split(totals, 2, axis=2)]
         mean, variance = (np.concatenate(part) for part in zip(*sides, strict=True))
-        caution = _CAUTION + _CELLS_OF_CAUTION / np.maximum(ends.n_exact, 1)
-        longer = _LONGER * np.clip(ends.skewness, 0.0, _MOST_SKEWED)
-        return cls(
-            mean,
-            variance,
-            np.tile(caution, 2),
-            np.where(ends.bounded, 0.0, longer).ravel(),
-            np.where(ends.bounded, _COUNTED_TO_AN_END, _COUNTED).ravel(),
-        )
+        return cls(mean, variance, ends)
 
     @property
-    def centre(self) -> NDArray[np.float64]:
-        """Log c in the middle of intervals and draws."""
-        return self.mean - self.longer
-
-    @property
-    def sd(self) -> NDArray[np.float64]:
-        """Standard deviations of log c there."""
-        return np.sqrt(self.counted * self.variance)
-
-    def for_values(self, mixture: CensoredMixture, group: NDArray) -> CensoredMixture:
-        """Return distributions drawn in for their expected values.
+    def cautious(self) -> NDArray[np.float64]:
+        """Log c by which expected values are drawn in.
 
         The less is known of log c the further, by its variance: an error outwards has no end. The
         more so where few cells tell of the column, and the method itself knows little.
         """
-        return mixture.shrunk((self.mean + self.caution * self.variance)[group])
+        share = _CAUTION + _CELLS_OF_CAUTION / np.maximum(self.ends.n_exact, 1)
+        return self.mean + np.tile(share, 2) * self.variance
+
+    @property
+    def centre(self) -> NDArray[np.float64]:
+        """Log c in the middle of intervals and draws.
+
+        These reach further where the exact cells are skewed outwards. Values do not: a column of
+        two clusters is skewed too.
+        """
+        longer = _LONGER * np.clip(self.ends.skewness, 0.0, _MOST_SKEWED)
+        return self.mean - np.where(self.ends.bounded, 0.0, longer).ravel()
+
+    @property
+    def sd(self) -> NDArray[np.float64]:
+        """Standard deviations of log c there."""
+        counted = np.where(self.ends.bounded, _COUNTED_TO_AN_END, _COUNTED).ravel()
+        return np.sqrt(counted * self.variance)
+
+    def for_values(self, mixture: CensoredMixture, group: NDArray) -> CensoredMixture:
+        """Return distributions drawn in for their expected values."""
+        return mixture.shrunk(self.cautious[group])
 
     def drawn(self, rng: np.random.Generator) -> NDArray[np.float64]:
         """Draw log c of each side and column."""

@@ -52,10 +52,9 @@ class Scaled:
         widened = steps.widen(intervals)
         scaling = Scaling.of(widened, settings.units, settings.log, settings.values)
         cells = scaling.apply(widened)
-        cols = np.arange(intervals.shape[1])
-        low, high = (scaling.forward(end, cols) for end in settings.bounds.at(cols))
+        bounds = settings.bounds.in_units(scaling, np.arange(intervals.shape[1]))
         on_scale = scaling.log | bool(scaling.values)
-        ends = ColumnEnds.of(cells, (low, high), settings.shared, on_scale)
+        ends = ColumnEnds.of(cells, bounds, settings.shared, on_scale)
         return cls(cells, scaling, steps, settings.bounds, ends)
 
     def for_rows(self, intervals: Intervals) -> Scaled:
@@ -71,8 +70,7 @@ class Scaled:
 
     def bounds_at(self, cols: NDArray) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return what the truth of cells of these columns cannot pass, in standard units."""
-        low, high = self.bounds.at(cols)
-        return self.scaling.forward(low, cols), self.scaling.forward(high, cols)
+        return self.bounds.in_units(self.scaling, cols)
 
 
 @dataclass(frozen=True, eq=False)
