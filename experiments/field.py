@@ -8,10 +8,10 @@ skewed are in logarithms, for all methods alike. Faults of `restore` were seen o
 and randhie, and mended; that the smallest tables lost by less caution was the reason to give few
 cells more, by an amount that was settled on other tables. It runs with its defaults. The methods
 are in ``experiments/peers.py``; what they make of a case is stored apart, and ``--again`` runs
-`restore` alone anew. Reported are, for the clipped cells, the root mean squared error relative to leaving
-them at their limit and, where a method gives bands, the share of the truths in those of 90 %; for
-the columns, how far mean and standard deviation of the completed column are from the true ones; and
-seconds of the processor.
+`restore` alone anew. Reported are, for the clipped cells, the root mean squared error relative to
+leaving them at their limit and, where a method gives bands, the share of the truths in those of
+90 %; for the columns, how far mean and standard deviation of the completed column are from the true
+ones; and seconds of the processor.
 """
 
 from __future__ import annotations
